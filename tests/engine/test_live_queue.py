@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable
 from dataclasses import dataclass, field
 
@@ -29,6 +30,8 @@ class Entry:
     job_id: str
     job: tp.JobGraph
     postponed: int = 0
+    submit_time: float = 0.0
+    requested_time: float = math.nan
 
 
 @dataclass
@@ -41,10 +44,12 @@ class Scripted:
     asked: list[str] = field(default_factory=list)
     started: dict[str, int] = field(default_factory=dict)
 
-    def kind_of(self, job: tp.JobGraph) -> Hashable:
-        return job.name
+    wakes: float = math.inf
 
-    def begin(self) -> None:
+    def kind_of(self, entry: QueuedJob | WaitingJob) -> Hashable:
+        return entry.job.name
+
+    def begin(self, now: float) -> None:
         self.started = {}
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
@@ -97,7 +102,7 @@ def test_it_decides_as_a_walk_along_the_whole_queue(
         live_rule.answers = plain_rule.answers = dict(zip(KINDS, answers, strict=True))
         decided = queue.decide(0.0)
         queue.count_deferred()
-        plain_rule.begin()
+        plain_rule.begin(0.0)
         plan = walk(
             plain.values(), plain_rule.decide, head_blocks=head_blocks, exhausted=plain_rule.exhausted
         )

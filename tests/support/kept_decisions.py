@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
@@ -60,6 +61,8 @@ class _Waiting:
     job_id: str
     job: tp.JobGraph
     postponed: int = 0
+    submit_time: float = 0.0
+    requested_time: float = math.nan
 
 
 class Recording:

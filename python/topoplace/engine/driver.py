@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.effort import Effort
 from topoplace.engine.machine_state import ClusterView
-from topoplace.engine.plan import Explanation, Plan, QueuedJob
+from topoplace.engine.plan import FOR_EVER, Explanation, Plan, QueuedJob
 from topoplace.engine.queueing import Outcome, checked_queue, walk
 from topoplace.engine.requirements import always_honoured, cannot_honour
 from topoplace.jobs.job_graph import JobGraph
@@ -94,6 +95,28 @@ class PolicyDriver(ABC):
 
     # ---- what a queue asks ---------------------------------------------------------------------------------
 
+    def awaited(self, job: JobGraph, cluster: Cluster) -> JobGraph:
+        """Return the job with the limits within which it waits for GPUs in a queue; by default itself, without any.
+
+        A queue asks for a place within these limits first. Without one, the job waits as long as `patience` says, and
+        starts then wherever it fits. `place` knows no such limits: it answers now.
+        """
+        return job
+
+    def patience(
+        self, job: JobGraph, cluster: Cluster, seconds: float, other: Placement | None = None
+    ) -> float:
+        """Return how many seconds after its submission a job waits for a place within the limits of `awaited`.
+
+        seconds: its expected run time, NaN if that is not known. other: the placement with which it would start else;
+        None counts the best one of an idle cluster, with which it waits least.
+        """
+        return 0.0
+
+    def why_awaits(self, job: JobGraph, cluster: Cluster, other: Placement | None = None) -> Refusal:
+        """Return that a job waits for a place within the limits of `awaited`, and why; other: as for `patience`."""
+        raise NotImplementedError(f"{self.name} lets no job wait for limits of its own")
+
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
         """Return the utility below which the job waits instead of starting; by default no job waits.
 
@@ -169,6 +192,7 @@ class PolicyDriver(ABC):
         entries = checked_queue(queue)
         with cluster.what_if() as state:
             jobs = QueueWalk(self, state)
+            jobs.begin(now)
             return walk(entries, jobs.decide, head_blocks=jobs.head_blocks, exhausted=jobs.exhausted)
 
     def __repr__(self) -> str:
@@ -192,6 +216,13 @@ def different_gpu_sets(
     return tuple(found.values()), None
 
 
+def without_limits(placement: Placement, job: JobGraph) -> Placement:
+    """Return a placement that was found within limits for a job; what is proven in one domain is not proven in all."""
+    is_proven = placement.job is not None and placement.job.within == job.within
+    bound = placement.bound if is_proven else None
+    return replace(placement, job=job, optimal=placement.optimal and is_proven, bound=bound)
+
+
 class QueueWalk:
     """Decides the jobs of a queue in walks along it, and allocates those that start on the cluster.
 
@@ -210,44 +241,93 @@ class QueueWalk:
         self._num_free = cluster.num_free
         self._places_without_gpus = policy.may_fit(JobGraph.without_gpus(cpus=1), 0)
         self._failures = policy.failures()
+        self._now = 0.0
+        self._others: dict[Hashable, tuple[int, Placement]] = {}
+        """Where jobs would start that wait for certain GPUs, by their needs, with the number of changes before."""
+        self.wakes = math.inf
+        """When, in seconds, a job starts elsewhere that waits for certain GPUs, if nothing happens before."""
 
-    def kind_of(self, job: JobGraph) -> Hashable:
+    def kind_of(self, entry: QueuedJob | WaitingJob) -> Hashable:
         """Return the job's kind; a job with a requirement that cannot be honoured is not of the kind of others."""
+        job = entry.job
         kind, refused = self._policy.kind_of(job, self._view), self._refusal(job) is not None
+        waits = not refused and self._policy.awaited(job, self._cluster) is not job
+        seconds = _power_of_two(entry.requested_time) if waits else None
         if self._asks_all_alike:
-            return kind, refused
-        return kind, refused, job.name, job.bandwidth_sensitive, job.min_utility
+            return kind, refused, seconds
+        return kind, refused, seconds, job.name, job.bandwidth_sensitive, job.min_utility
 
-    def begin(self) -> None:
-        """Begin a walk along the queue."""
+    def begin(self, now: float) -> None:
+        """Begin a walk along the queue at time `now`, in seconds."""
+        self._now = now
+        self.wakes = math.inf
         self._num_free = self._cluster.num_free
         self._failures.begin(self._cluster.native.num_changes)
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement."""
-        job, policy, view = entry.job, self._policy, self._view
+        job, policy = entry.job, self._policy
         if job.requirements and (refusal := self._refusal(job)):
             return refusal
         if not self.can_defer(job):
             # Only a head that blocks the queue needs to know whether it can ever run.
-            return policy.why_never(job, view) if self.head_blocks else None
+            return policy.why_never(job, self._view) if self.head_blocks else None
+        awaited = policy.awaited(job, self._cluster)
+        if awaited is not job and entry.postponed < FOR_EVER:
+            found = self._tried(entry, awaited)
+            if isinstance(found, Placement):
+                return found
+            if self._waits(entry):
+                return policy.why_awaits(job, self._cluster)
+            return self._tried(entry, job, may_wait=True)
+        return self._tried(entry, job)
+
+    def _waits(self, entry: QueuedJob | WaitingJob, other: Placement | None = None) -> bool:
+        """Return True if a job still waits for what the policy calls `awaited`; the jobs of a kind wait equally long.
+
+        other: where it would start else; None for the best place on an idle cluster.
+        """
+        seconds = _power_of_two(entry.requested_time)
+        expected = math.nan if seconds is None else seconds
+        until = entry.submit_time + self._policy.patience(entry.job, self._cluster, expected, other)
+        if self._now >= until:
+            return False
+        self.wakes = min(self.wakes, until)
+        return True
+
+    def _tried(self, entry: QueuedJob | WaitingJob, job: JobGraph, *, may_wait: bool = False) -> Outcome:
+        """Return the outcome of a job that is asked for as `job`; if it starts, allocate its placement.
+
+        may_wait: True if it waits for what the policy calls `awaited` where this placement is too slow.
+        """
+        policy, view = self._policy, self._view
         need = policy.need_of(job, view)
         least = -math.inf if self._asks_all_alike else policy.least_utility(job, entry.postponed)
         failure = self._failures.find(need, least)
         if failure is None:
             placement = None
             if not self._failures.cover(need):
-                placement = policy.find(job, view, entry.postponed)
+                placement = self._elsewhere(need) or policy.find(job, view, entry.postponed)
+            if placement is not None and may_wait and self._waits(entry, placement):
+                self._others[need] = self._cluster.native.num_changes, placement
+                return policy.why_awaits(job, self._cluster, placement)
             if placement is not None:
-                self._cluster.allocate(entry.job_id, placement, job)
+                if job is not entry.job:
+                    placement = without_limits(placement, entry.job)
+                self._cluster.allocate(entry.job_id, placement, entry.job)
                 self._num_free = self._cluster.num_free
                 self._failures.started(self._cluster.native.num_changes)
                 return placement
-            if refusal := policy.why_never(job, view):
+            if job is entry.job and (refusal := policy.why_never(job, view)):
                 return refusal
             failure = Failure(least, policy.lack_of(job, view, least))
             self._failures.add(need, failure, self._cluster.native.num_changes)
         return policy.why_deferred(job, failure.lack)
+
+    def _elsewhere(self, need: Hashable) -> Placement | None:
+        """Return where a job of this need starts in the present state, if that was found while it waited."""
+        version, placement = self._others.pop(need, (-1, None))
+        return placement if version == self._cluster.native.num_changes else None
 
     def can_defer(self, job: JobGraph) -> bool:
         """Return False if too few GPUs are free, shared or sliced for the job, although the cluster has enough."""
@@ -262,6 +342,11 @@ class QueueWalk:
         if self._always_honoured.issuperset(job.requirements):
             return None
         return self._policy.refusal_of(job, self._cluster)
+
+
+def _power_of_two(seconds: float) -> float | None:
+    """Return a time rounded down to a power of two, so that there are few kinds of jobs; None if it is not known."""
+    return math.ldexp(0.5, math.frexp(seconds)[1]) if 0 < seconds < math.inf else None
 
 
 class Failure(NamedTuple):

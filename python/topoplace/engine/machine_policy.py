@@ -366,6 +366,8 @@ class MachinePolicy(PolicyDriver):
             return None  # not worth the search
         topology = view.cluster.topology
         for limit in request.memory_limits:
+            if job.within and not rules.has_domain(request, view, self._offers(request, view, limit)):
+                continue
             for gpus, found in self._evaluated(request, view, limit):
                 self._note_first_split(request, view, found.utility)
                 if found.utility >= least_utility:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict, dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
@@ -14,6 +14,9 @@ from topoplace.jobs.job_graph import JobGraph
 if TYPE_CHECKING:
     from topoplace.placement import Placement, Refusal
     from topoplace.topology.topology import Topology
+
+FOR_EVER: Final = 1 << 30
+"""A number of postponements above any policy's limit: the job waits for nothing better any more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +32,8 @@ class QueuedJob:
     submit_time: float = 0.0
     postponed: int = 0
     """Number of earlier plans that deferred the job."""
+    requested_time: float = field(default=math.nan, compare=False)
+    """Run time limit in seconds that the user requested; NaN if unknown, so it is left out of comparisons by `==`."""
 
     def __post_init__(self) -> None:
         _checks.instance(self.job, JobGraph, "job", ValueError)

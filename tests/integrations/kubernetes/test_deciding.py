@@ -14,7 +14,7 @@ from topoplace.integrations.kubernetes.objects.annotations import GPUS
 from topoplace.integrations.kubernetes.objects.node import node
 from topoplace.integrations.kubernetes.objects.pod import Pod, pod
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.integrations.kubernetes.scheduler.deciding import decide
+from topoplace.integrations.kubernetes.scheduler.deciding import Postponed, decide
 from topoplace.integrations.kubernetes.scheduler.predicates import why_not
 from topoplace.integrations.kubernetes.scheduler.seats import Seats
 from topoplace.placement import Refusal
@@ -534,3 +534,21 @@ def test_reservations_take_gpus_as_their_holders_leave() -> None:
     assert not {0, 1, 2} & set(seated(state, pod(pod_json("a", 5)))[0].gpus)
     state.unreserve("late")
     assert len(seated(state, pod(pod_json("a", 8)))[0].gpus) == 8
+
+
+def test_a_group_that_fits_a_node_waits_for_one_for_some_time() -> None:
+    state, policy = state_of(2), tp.policies.get("least-time")
+    for name in ("n0", "n1"):
+        state.set_pod(bound(f"on-{name}", name, '{"main":[0,1,2,3]}', 4))
+    labels = {"topoplace.io/group": "team", "topoplace.io/group-size": "2"}
+    pods = [pod(pod_json(f"team-{i}", 4, labels=labels)) for i in range(2)]
+    found = decide(policy, state, pods, 1.0)
+    assert isinstance(found, Postponed)
+    assert found.reason.startswith("waits for 8 GPUs of one machine: split over 2 machines")
+    assert found.seconds > 1000
+    assert not isinstance(decide(policy, state, pods, 1.0 + found.seconds), Refusal)
+    assert not isinstance(decide(tp.policies.get("least-time", waits=0.0), state, pods, 1.0), Refusal)
+    state.remove_pod("uid-on-n1")
+    seats = decide(policy, state, pods, 1.0)
+    assert not isinstance(seats, Refusal)
+    assert {seat.node for seat in seats} == {"n1"}

@@ -81,6 +81,16 @@ def _best_first(
         yield heapq.heappop(found)[1]
 
 
+def has_domain(request: JobRequest, view: ClusterView, offers: Offers) -> bool:
+    """Return False if no domain of the level `within` offers enough GPUs for the job, so that no search finds any."""
+    if not request.job.within or not offers.is_simple:
+        return True
+    inside = _level(view.cluster.topology.fabric, request.job.within).codes[offers.machines]
+    alone = int(offers.sizes[inside < 0].max(initial=0))
+    rooms = np.bincount(inside[inside >= 0], weights=offers.sizes[inside >= 0], minlength=1)
+    return max(alone, int(rooms.max())) >= request.size
+
+
 def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) -> Refusal | None:
     """Return why no machines meet the job's requirements on them, even if all are idle and in service, else None.
 

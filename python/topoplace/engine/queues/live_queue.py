@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from bisect import insort
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol
@@ -32,12 +33,17 @@ class LiveRule(Protocol):
         """True if no job starts before an older one that waits."""
         ...
 
-    def kind_of(self, job: JobGraph) -> Hashable:
+    @property
+    def wakes(self) -> float:
+        """Return when, in seconds, to walk along the queue again even if nothing has happened; infinity for never."""
+        ...
+
+    def kind_of(self, entry: QueuedJob | WaitingJob) -> Hashable:
         """Return the job's kind: if a job of a kind waits, younger ones of this kind do, for the same reason."""
         ...
 
-    def begin(self) -> None:
-        """Begin a walk along the queue."""
+    def begin(self, now: float) -> None:
+        """Begin a walk along the queue at time `now`, in seconds."""
         ...
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Placement | Refusal | None:
@@ -83,12 +89,17 @@ class LiveQueue(Generic[Job]):
         self._deferred: list[WaitingKind[Job]] = []
         self._next_number = 0
 
+    @property
+    def wakes(self) -> float:
+        """When, in seconds, to decide again even if no job arrives or ends; infinity for never."""
+        return self._rule.wakes if self.num_waiting else math.inf
+
     def submit(self, job: Job) -> None:
         """Add a job behind all others."""
         number = self._next_number
         self._next_number = number + 1
         self.num_waiting += 1
-        key = None if self._head_blocks else self._rule.kind_of(job.job)
+        key = None if self._head_blocks else self._rule.kind_of(job)
         kind = self._by_key.get(key)
         if kind is None:
             kind = self._by_key[key] = WaitingKind(key)
@@ -103,12 +114,12 @@ class LiveQueue(Generic[Job]):
     def decide(self, now: float) -> Decided[Job]:
         """Start every job that the rule starts now, and return these jobs and the rejected ones; both are removed.
 
-        now: the time, which no rule looks at.
+        now: the time in seconds.
         """
         rule, kinds = self._rule, self._kinds
         decided: Decided[Job] = Decided([], [])
         open_kinds: list[WaitingKind[Job]] = []
-        rule.begin()
+        rule.begin(now)
         at, passed = 0, self._next_number
         while at < len(kinds):
             kind = kinds[at]

@@ -29,6 +29,16 @@ class WaitingJob(Protocol):
         """Return the job graph."""
         ...
 
+    @property
+    def submit_time(self) -> float:
+        """Return when the job was submitted, in seconds."""
+        ...
+
+    @property
+    def requested_time(self) -> float:
+        """Return the run time that the user requested, in seconds; NaN if unknown."""
+        ...
+
 
 Job = TypeVar("Job", bound=WaitingJob)
 _number = itemgetter(0)

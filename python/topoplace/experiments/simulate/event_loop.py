@@ -180,16 +180,18 @@ class _Run:
         """Handle all events of the next point in time; return False if there is none."""
         running, queue, times = self.running, self.queue, self.arrival_times
         end, arrival = running.next_end(), times[-1]
-        now = min(end, arrival)
+        wakes = math.inf if self.ticks else queue.wakes
+        now = min(end, arrival, wakes)
         if self.ticks and queue.num_waiting:
             now = min(now, self.ticks.next_time())
         if self.monitoring:
             now = min(now, self.monitoring.next_time())
         if now == math.inf:
             return False
-        changed = end == now
-        if changed:
+        changed = wakes == now
+        if end == now:
             self._end(now)
+            changed = True
         while times[-1] == now:
             times.pop()
             self._submit(self.arrivals.pop())
@@ -224,7 +226,7 @@ class _Run:
         while queue.num_waiting:
             decided = queue.decide(now)
             self._follow(decided, now)
-            if self.running or not queue.num_waiting:
+            if self.running or not queue.num_waiting or queue.wakes < math.inf:
                 break
             if not decided.start and not decided.reject:
                 self._follow(queue.force_head(now), now)

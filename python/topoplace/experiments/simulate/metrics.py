@@ -67,6 +67,16 @@ class JobRecord:
         return self.submitted.job
 
     @property
+    def submit_time(self) -> float:
+        """Return when the job was submitted, in seconds."""
+        return self.submitted.submit_time
+
+    @property
+    def requested_time(self) -> float:
+        """Return the run time that the user requested, in seconds; NaN if unknown."""
+        return self.submitted.requested_time
+
+    @property
     def stays(self) -> tuple[Stay, ...]:
         """Return the times in which the job held the same GPUs, in order; none if it never ran."""
         if self.placement is None:

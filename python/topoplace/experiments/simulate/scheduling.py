@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from typing import TYPE_CHECKING, Protocol
 
 from topoplace.engine.driver import queue_walk
-from topoplace.engine.plan import Explanation, Plan, QueuedJob, check_answer
+from topoplace.engine.plan import FOR_EVER, Explanation, Plan, QueuedJob, check_answer
 from topoplace.engine.queues.live_queue import Decided, LiveQueue
 from topoplace.experiments.simulate.metrics import JobRecord
 from topoplace.placement import Placement, Refusal
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
     from topoplace.engine.queues.live_queue import LiveRule
     from topoplace.jobs.job_graph import JobGraph
 
-_FOR_EVER = 1 << 30
-"""A number of postponements above any policy's limit."""
-
 
 class Queue(Protocol):
     """The jobs that wait in a simulation, and the policy that decides about them."""
 
     num_waiting: int
+
+    @property
+    def wakes(self) -> float:
+        """Return when, in seconds, to decide again even if no job arrives or ends; infinity for never."""
+        ...
 
     def runs(self, record: JobRecord) -> None:
         """Note a job that runs before time 0; it stays where it is."""
@@ -62,6 +65,8 @@ def queue_of(policy: Policy, cluster: Cluster) -> Queue:
 class PlannedQueue:
     """A queue that follows the plans of any policy, which may move and pre-empt running jobs."""
 
+    wakes = math.inf
+
     def __init__(self, policy: Policy, cluster: Cluster) -> None:
         self.num_waiting = 0
         self._policy = policy
@@ -78,7 +83,9 @@ class PlannedQueue:
     def submit(self, job: JobRecord) -> None:
         """Add a job at its place in the order of submission."""
         entry, youngest = job.submitted, next(reversed(self._records.values()), None)
-        self._jobs[entry.job_id] = QueuedJob(entry.job_id, entry.job, entry.submit_time)
+        self._jobs[entry.job_id] = QueuedJob(
+            entry.job_id, entry.job, entry.submit_time, requested_time=entry.requested_time
+        )
         self._records[entry.job_id] = job
         self.num_waiting += 1
         if youngest is not None and age(job) < age(youngest):
@@ -186,7 +193,7 @@ def _planned(policy: Policy, queue: Sequence[QueuedJob], cluster: Cluster, now: 
 
 
 def _forced(head: QueuedJob, policy: Policy, cluster: Cluster, now: float) -> Plan:
-    return _planned(policy, (replace(head, postponed=_FOR_EVER),), cluster, now)
+    return _planned(policy, (replace(head, postponed=FOR_EVER),), cluster, now)
 
 
 def why_not(job: JobGraph, policy: Policy, cluster: Cluster) -> Refusal:

@@ -13,15 +13,17 @@ import numpy as np
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.collective.rates import Rates, rates_of
+from topoplace.engine.gangs.rules import has_domain
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
 from topoplace.engine.machines.machine_class import mask_of
 from topoplace.engine.machines.machine_conditions import Sight
+from topoplace.engine.memo import Memo
 from topoplace.engine.requirements import SPREADS_SHARES
 from topoplace.errors import SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.communication import measured, running_gangs
-from topoplace.policies.least_time import bounds, machine_sets
+from topoplace.policies.least_time import bounds, machine_sets, waiting
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.machines.machine_options import Option, Options
     from topoplace.engine.request import JobRequest
-    from topoplace.placement import Placement
+    from topoplace.placement import Placement, Refusal
 
 _ROUNDING: Final = 3e-9
 
@@ -63,6 +65,8 @@ class LeastTime(MachinePolicy):
             ones. `Placement.time` is by these rates.
         timeout: Limit in seconds on the search for the machines of a gang, which ends after a number of moves anyway.
             If it comes before the first mapping, the gang is split over the fewest machines.
+        waits: How long a job waits in a queue for one machine or NVLink domain rather than being split, in units of the
+            seconds that the split would add to its run: 0 not at all, as `place`. See docs/policies.md.
     """
 
     name = "least-time"
@@ -78,6 +82,7 @@ class LeastTime(MachinePolicy):
         others: bool = True,
         rates: Rates | str = DEFAULT_RATES,
         timeout: float | None = None,
+        waits: float = 1.0,
     ) -> None:
         self.slack = _checks.real(slack, "slack", ValueError, high=1.0) or 1e-9
         self.others = _checks.flag(others, "others", ValueError)
@@ -85,6 +90,73 @@ class LeastTime(MachinePolicy):
         self.rates = rates
         self._timing = machine_sets.Timing(self.slack, rates)
         self.timeout = None if timeout is None else _checks.positive(timeout, "timeout", ValueError)
+        self.waits = _checks.real(waits, "waits", ValueError)
+
+    # ---- what a queue asks ---------------------------------------------------------------------------------
+
+    def awaited(self, job: JobGraph, cluster: Cluster) -> JobGraph:
+        """Return the job limited to the machine or NVLink domain that it waits for; itself if it waits for none."""
+        if not self.waits or job.single_machine:
+            return job
+        view = self.view_of(cluster)
+        known = view.table((LeastTime, "awaited"), _no_awaited)
+
+        def limited() -> tuple[JobGraph, JobGraph]:
+            level = self._awaited_level(view.request(job), view)
+            other = job if level is None else waiting.limited(job, level)
+            return job, job if self.refusal_of(other, cluster) else other
+
+        return known.get_or_build(id(job), limited)[1]  # holds the job, so that no other gets its id
+
+    def patience(
+        self, job: JobGraph, cluster: Cluster, seconds: float, other: Placement | None = None
+    ) -> float:
+        """Return `waits` times the seconds by which another placement makes the job longer; 0 if it waits for nothing.
+
+        other: that placement; None for the best split. It is 0 too if no machine or domain could hold the job, as too
+        many GPUs are out of service.
+        """
+        view = self.view_of(cluster)
+        request = view.request(job)
+        level = self._awaited_level(request, view) if self.waits else None
+        if level is None or not self._is_in_service(request, level, view):
+            return 0.0
+        expected = waiting.UNKNOWN_RUN_TIME if math.isnan(seconds) else seconds
+        return self.waits * (self._slowdown_if_split(request, level, view, other) - 1) * expected
+
+    def why_awaits(self, job: JobGraph, cluster: Cluster, other: Placement | None = None) -> Refusal:
+        """Return that the job waits for one machine or NVLink domain, and how much longer it would take on several."""
+        view = self.view_of(cluster)
+        request = view.request(job)
+        level = self._awaited_level(request, view)
+        assert level is not None  # only a job that waits is asked about
+        slowdown = self._slowdown_if_split(request, level, view, other)
+        count = 2 if other is None else waiting.num_domains(other, level, view)
+        return waiting.refusal(job, level, slowdown, count)
+
+    def _awaited_level(self, request: JobRequest, view: ClusterView) -> str | None:
+        return request.table(waiting.level_for, lambda: waiting.level_for(request, view))
+
+    def _is_in_service(self, request: JobRequest, level: str, view: ClusterView) -> bool:
+        lost = view.cluster.out_of_service()
+        return request.table(
+            (waiting.is_in_service, lost),
+            lambda: waiting.is_in_service(request, level, view, lost, self.max_tasks),
+        )
+
+    def _slowdown_if_split(
+        self, request: JobRequest, level: str, view: ClusterView, other: Placement | None
+    ) -> float:
+        """Return how many times as long a job runs with a placement as in one domain; None for the best split."""
+
+        def find() -> waiting.Pace:
+            inside = self._seconds_without_jobs(waiting.limited(request.job, level), view)
+            return waiting.Pace.of(request, level, view, inside, self._timing.rates)
+
+        pace = request.table((self, "if split"), find)
+        return pace.slowdown_if_split if other is None else pace.slowdown(other.scores["communication_time"])
+
+    # ---- rules of a policy ---------------------------------------------------------------------------------
 
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
@@ -287,9 +359,15 @@ class LeastTime(MachinePolicy):
             from topoplace.policies.least_time.gangs import can_be_mapped
 
             offers = (self._offers(request, view, limit) for limit in request.memory_limits)
-            if any(can_be_mapped(request, view, one) for one in offers):
+            large = [one for one in offers if has_domain(request, view, one)]
+            if any(can_be_mapped(request, view, one) for one in large):
                 return True
         return super().finds_any(job, view)
+
+
+def _no_awaited() -> Memo[int, tuple[JobGraph, JobGraph]]:
+    """Return no jobs with what they wait for, by the identities of their graphs."""
+    return Memo()
 
 
 def _chain_like(job: JobGraph) -> JobGraph:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from topoplace.engine.driver import PolicyDriver
+
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.plan import Explanation, Plan, QueuedJob
@@ -32,6 +34,19 @@ class Confined:
         """Return the policy's placement on the other machines."""
         with self._drained(cluster):
             return self._policy.place(job, cluster)
+
+    def awaited(self, job: JobGraph, cluster: Cluster) -> JobGraph:
+        """Return the job with the limits within which it waits for GPUs, as `PolicyDriver.awaited`."""
+        policy = self._policy
+        return policy.awaited(job, cluster) if isinstance(policy, PolicyDriver) else job
+
+    def patience(
+        self, job: JobGraph, cluster: Cluster, seconds: float, other: Placement | None = None
+    ) -> float:
+        """Return how many seconds it waits so on the other machines, as `PolicyDriver.patience`."""
+        policy = self._policy
+        with self._drained(cluster):
+            return policy.patience(job, cluster, seconds, other) if isinstance(policy, PolicyDriver) else 0.0
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
         """Return the policy's explanation; a reason says how many machines the job may not use."""

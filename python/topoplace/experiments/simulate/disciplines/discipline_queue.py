@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 from bisect import bisect_right, insort
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from topoplace.engine.driver import without_limits
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.queues.live_queue import Decided
 from topoplace.experiments.simulate.disciplines.confined import confined
 from topoplace.experiments.simulate.disciplines.group_shares import GroupShares
+from topoplace.experiments.simulate.disciplines.patience import awaited, patience
 from topoplace.experiments.simulate.disciplines.reservations import (
     Reservation,
     Timetable,
@@ -36,6 +38,16 @@ _Kind = tuple["JobGraph", frozenset[str]]
 """A job, and the machines that it must not get."""
 
 
+class _First(NamedTuple):
+    """The first job that waits."""
+
+    record: JobRecord
+    asked: JobGraph
+    """The job with the limits within which it waits."""
+    start: float
+    """When it is expected to start, in seconds."""
+
+
 class DisciplineQueue:
     """A queue in which a discipline orders the jobs and lets some overtake others."""
 
@@ -46,6 +58,8 @@ class DisciplineQueue:
                 "and reservations are for GPUs as they are sliced"
             )
         self.num_waiting = 0
+        self.wakes = math.inf
+        """When, in seconds, a job that waits for certain GPUs takes others, if nothing happens before."""
         self._policy = policy
         self._cluster = cluster
         self._discipline = discipline
@@ -56,6 +70,12 @@ class DisciplineQueue:
         self._shares = GroupShares(cluster, discipline)
         self._possible: set[_Kind] = set()
         """Kinds of jobs that are known to fit an idle cluster."""
+        self._refused: set[_Kind] = set()
+        """Kinds of jobs that found no place in a cluster such as the present one, or one with fewer jobs."""
+        self._others: dict[_Kind, Placement] = {}
+        """Where kinds of jobs would start in the present cluster that wait for certain GPUs."""
+        self._version = -1
+        """The number of the cluster's changes for which `_refused` and `_others` hold."""
 
     def submit(self, job: JobRecord) -> None:
         """Add a job."""
@@ -68,6 +88,7 @@ class DisciplineQueue:
     def decide(self, now: float) -> Decided[JobRecord]:
         """Return the jobs that start at time `now` (seconds), and those that never can."""
         decided: Decided[JobRecord] = Decided([], [])
+        self.wakes = math.inf
         if self._discipline.backfill == "conservative":
             while self._decide_by_timetable(now, decided):
                 pass  # those that started made place for others among the first in the queue
@@ -114,35 +135,89 @@ class DisciplineQueue:
 
     def _decide_in_order(self, now: float, decided: Decided[JobRecord]) -> None:
         """Start jobs in order; behind the first one that waits, only those that do not delay it."""
-        first: JobRecord | None = None
-        start, spare = math.inf, math.inf
-        refused: set[_Kind] = set()
+        if self._version != self._cluster.native.num_changes:
+            self._refused.clear()
+            self._others.clear()
+        first: _First | None = None
+        spare = math.inf
         delaying: set[_Kind] = set()
         for record in self._admitted(decided):
-            kind, policy = _kind(record), self._policy_for(record)
-            outlives = end_of(now, _expected_seconds(record)) > start
-            delays = outlives and (whole_gpus(record.job) > spare or kind in delaying)
-            if kind in refused or delays:
+            outlives = first is not None and end_of(now, _expected_seconds(record)) > first.start
+            if outlives and (whole_gpus(record.job) > spare or _kind(record) in delaying):
                 continue
-            placement = policy.place(record.job, self._cluster)
+            placement = self._placed(record, now)
             if placement is None:
-                refused.add(kind)
                 if first is None:
                     if self._discipline.backfill == "none":
-                        return
-                    first, running = record, self._running_by_end(now)
-                    start = expected_start(record.job, running, policy, self._cluster)
-                    spare = spare_gpus(record.job, start, running, self._cluster)
+                        break
+                    first, spare = self._first(record, now)
                 continue
             wanted = self._expected(record, placement, now)
-            if first is None or not would_delay(
-                first.job, start, wanted, self._running_by_end(now), self._policy_for(first), self._cluster
-            ):
+            if first is None or not self._would_delay(first, wanted, now):
                 self._start(record, wanted, decided)
                 spare -= whole_gpus(record.job) if outlives else 0
                 delaying.clear()
             else:
-                delaying.add(kind)
+                delaying.add(_kind(record))
+        if decided.start:
+            self._refused.clear()  # a policy may like what is left better
+        self._version = self._cluster.native.num_changes
+
+    def _placed(self, record: JobRecord, now: float) -> Placement | None:
+        """Return where a job starts now; None if it waits."""
+        job, policy = record.job, self._policy_for(record)
+        limited = awaited(job, policy, self._cluster)
+        if limited is job:
+            return self._found(job, record)
+        placement = self._found(limited, record)
+        if placement is not None:
+            return without_limits(placement, job)
+        if self._waits(record, now):
+            return None
+        placement = self._others.get(_kind(record)) or self._found(job, record)
+        if placement is None or not self._waits(record, now, placement):
+            return placement
+        self._others[_kind(record)] = placement
+        return None
+
+    def _found(self, job: JobGraph, record: JobRecord) -> Placement | None:
+        """Return where the policy places a job; it is not asked again about kinds that found no place."""
+        kind = job, record.submitted.excluded
+        if kind in self._refused:
+            return None
+        placement = self._policy_for(record).place(job, self._cluster)
+        if placement is None:
+            self._refused.add(kind)
+        return placement
+
+    def _waits(self, record: JobRecord, now: float, other: Placement | None = None) -> bool:
+        """Return True if a job waits for certain GPUs; other: where it would start else, None for the best split."""
+        until = self._until(record, other)
+        if now >= until:
+            return False
+        self.wakes = min(self.wakes, until)
+        return True
+
+    def _until(self, record: JobRecord, other: Placement | None = None) -> float:
+        """Return how long, in seconds, a job waits for certain GPUs rather than starting elsewhere."""
+        policy, seconds = self._policy_for(record), _expected_seconds(record)
+        return record.submit_time + patience(record.job, policy, self._cluster, seconds, other)
+
+    def _first(self, record: JobRecord, now: float) -> tuple[_First, float]:
+        """Return the first job that waits, and the whole GPUs that younger ones may take without delaying it.
+
+        The GPUs that it waits for are reserved, if they ever come.
+        """
+        policy, running = self._policy_for(record), self._running_by_end(now)
+        job = awaited(record.job, policy, self._cluster)
+        start = expected_start(job, running, policy, self._cluster)
+        if start == math.inf and job is not record.job:
+            job, start = record.job, expected_start(record.job, running, policy, self._cluster)
+        return _First(record, job, start), spare_gpus(job, start, running, self._cluster)
+
+    def _would_delay(self, first: _First, wanted: Reservation, now: float) -> bool:
+        policy, running = self._policy_for(first.record), self._running_by_end(now)
+        return would_delay(first.asked, first.start, wanted, running, policy, self._cluster)
 
     def _decide_by_timetable(self, now: float, decided: Decided[JobRecord]) -> bool:
         """Reserve the earliest time for each job in order, and start those whose time is now; return True if any do."""
@@ -152,13 +227,21 @@ class DisciplineQueue:
         for number, record in enumerate(self._admitted(decided)):
             if number > last:
                 break
-            found = timetable.reserve(
-                record.job_id, record.job, _expected_seconds(record), record.submitted.excluded
-            )
+            found = self._reserved(record, timetable)
             if found is not None and found.start == now:
                 self._start(record, found, decided)
                 timetable.started(record.job_id)
         return len(decided.start) > num_started
+
+    def _reserved(self, record: JobRecord, timetable: Timetable) -> Reservation | None:
+        """Reserve the earliest time for a job: for the GPUs that it waits for, if they come before it takes others."""
+        limited = awaited(record.job, self._policy_for(record), self._cluster)
+        seconds, excluded = _expected_seconds(record), record.submitted.excluded
+        if limited is not record.job:
+            found = timetable.reserve(record.job_id, limited, seconds, excluded, self._until(record))
+            if found is not None:
+                return found._replace(job=record.job, placement=without_limits(found.placement, record.job))
+        return timetable.reserve(record.job_id, record.job, seconds, excluded)
 
     def _is_impossible(self, record: JobRecord, decided: Decided[JobRecord]) -> bool:
         """Return True if a job can never run; it is then rejected."""
@@ -191,6 +274,7 @@ class DisciplineQueue:
         self._running[record.job_id] = (record, wanted)
         insort(self._ends, wanted, key=_by_end)
         self._shares.add(record, wanted.placement, 1)
+        self._others.clear()
         self._leave(record)
         decided.start.append((record, wanted.placement))
 

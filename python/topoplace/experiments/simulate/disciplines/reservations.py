@@ -115,15 +115,22 @@ class Timetable:
         self._cluster = cluster
 
     def reserve(
-        self, job_id: str, job: JobGraph, seconds: float, excluded: Iterable[str] = ()
+        self,
+        job_id: str,
+        job: JobGraph,
+        seconds: float,
+        excluded: Iterable[str] = (),
+        latest: float = math.inf,
     ) -> Reservation | None:
         """Reserve the earliest time in which the job fits next to all others for `seconds`; None if there is none.
 
-        excluded: the machines that the job must not get.
+        excluded: the machines that the job must not get. latest: when it begins at the latest, in seconds.
         """
         excluded = tuple(excluded)
         busy = self._used if job.takes_parts else self._touched
         for start in busy.starts(self._cluster.topology.num_gpus - job.num_tasks, seconds):
+            if start > latest:
+                break
             placement = self._place(job_id, job, start, end_of(start, seconds), excluded)
             if placement is not None:
                 found = Reservation(job_id, job, placement, start, end_of(start, seconds))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.driver import PolicyDriver
 from topoplace.engine.policy import Policy
 from topoplace.errors import KubernetesError
 from topoplace.integrations.kubernetes.claims.selecting import NotYetError
@@ -25,6 +29,7 @@ from topoplace.integrations.kubernetes.scheduler.seats import (
     placed,
 )
 from topoplace.jobs.groups import MACHINE
+from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
 
 _NOT_TOGETHER = Refusal("its pods do not fit together as they ask for")
@@ -33,12 +38,23 @@ _NOT_ALIKE = Refusal(
 )
 
 
-def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | Refusal:
+@dataclass(frozen=True)
+class Postponed(Refusal):
+    """Why pods wait for certain nodes, although others have room."""
+
+    seconds: float = math.inf
+    """After how many seconds they take others."""
+
+
+def decide(
+    policy: Policy, state: ClusterState, pods: Sequence[Pod], waited_s: float = math.inf
+) -> Seats | Refusal:
     """Return where pods run that start together, or why they wait; the state is as before.
 
     A group whose pods ask for the same is first placed as one job. If the policy splits it inside a pod, or a node
     lacks something for its part, its pods are placed one after another, unless they ask to be together. NotYetError if
-    it is too early to say.
+    it is too early to say. waited_s: for how many seconds the pods have waited; if the policy lets a group wait longer
+    for one node, they are `Postponed`.
     """
     wrong = next((f"{pod.name}: {pod.refused} cannot be honoured" for pod in pods if pod.refused), None)
     if wrong:
@@ -46,8 +62,9 @@ def decide(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | 
     try:
         if len(pods) == 1:
             return _seat(policy, state, pods[0])
-        together = _together(policy, state, pods) if are_alike(state, pods) else _NOT_ALIKE
-        if isinstance(together, Refusal) and not any(map(asks_together, pods)):
+        together = _together(policy, state, pods, waited_s) if are_alike(state, pods) else _NOT_ALIKE
+        may_part = isinstance(together, Refusal) and not isinstance(together, Postponed)
+        if may_part and not any(map(asks_together, pods)):
             return _one_by_one(policy, state, pods)
         return together
     except NotYetError:
@@ -91,14 +108,16 @@ def _asked(pod: Pod) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((name, value) for name, value in pod.annotations.items() if name != GPUS))
 
 
-def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats | Refusal:
+def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod], waited_s: float) -> Seats | Refusal:
     """Return the seats of equal pods, placed as one job, or why that is not possible."""
     first = pods[0]
     mask = state.eligible_machines(first)
     asked = request_of(first.annotations)
     num_nodes = int(np.count_nonzero(mask))
     job, cluster = job_graph(state, pods), state.focus(mask)
-    gpus = placed(policy, cluster, job, num_nodes, asked.get("min_bandwidth"))
+    least = asked.get("min_bandwidth")
+    awaited = _on_awaited(policy, cluster, job, waited_s) if least is None else None
+    gpus = placed(policy, cluster, job, num_nodes, least) if awaited is None else awaited
     if isinstance(gpus, Refusal):
         return gpus
     if not _are_whole(state, gpus, first.requests.gpus) and not job.groups:
@@ -107,6 +126,27 @@ def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod]) -> Seats
         gpus = gpus if isinstance(other, Refusal) else other
     seats = seats_of(state, pods, gpus)
     return seats if seats and has_room(state, seats) else _NOT_TOGETHER
+
+
+def _on_awaited(
+    policy: Policy, cluster: Cluster, job: JobGraph, waited_s: float
+) -> tuple[int, ...] | Postponed | None:
+    """Return the GPUs for which the policy lets a job wait, or that it waits on; None if it waits for none."""
+    if not isinstance(policy, PolicyDriver) or (limited := policy.awaited(job, cluster)) is job:
+        return None
+    placement = policy.place(limited, cluster)
+    if placement is not None:
+        return placement.gpus
+    left = policy.patience(job, cluster, math.nan) - waited_s
+    if left <= 0:
+        placement = policy.place(job, cluster)
+        if placement is None:
+            return None
+        left = policy.patience(job, cluster, math.nan, placement) - waited_s
+    if left <= 0:
+        assert placement is not None
+        return placement.gpus
+    return Postponed(policy.why_awaits(job, cluster, placement).reason, seconds=left)
 
 
 def _are_whole(state: ClusterState, gpus: Sequence[int], each: int) -> bool:

@@ -27,7 +27,7 @@ from topoplace.integrations.kubernetes.scheduler.claiming.claim_intake import KI
 from topoplace.integrations.kubernetes.scheduler.claiming.placing import unused
 from topoplace.integrations.kubernetes.scheduler.claiming.writing import bind_with_claims, take_back
 from topoplace.integrations.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace.integrations.kubernetes.scheduler.deciding import decide
+from topoplace.integrations.kubernetes.scheduler.deciding import Postponed, decide
 from topoplace.integrations.kubernetes.scheduler.decisions import Decisions
 from topoplace.integrations.kubernetes.scheduler.intake import Intake, why
 from topoplace.integrations.kubernetes.scheduler.preempting import may_make_room, room_for
@@ -96,6 +96,8 @@ class Scheduler:
         """The time before which pods are not decided again, by uid."""
         self._set_asides: dict[str, int] = {}
         """How often units were set aside, by their keys."""
+        self._patient: dict[str, float] = {}
+        """When units that wait for certain nodes are decided again, by their keys, even if no GPU is free before."""
         self._measured_at = -_MEASURE_S
 
     def run(self, stop: Event, ready: Callable[[], None] = lambda: None) -> None:
@@ -172,11 +174,12 @@ class Scheduler:
         units = self.waiting.units(self.state.groups)
         for unit in units:
             now = self.state.freed, tuple([(pod.uid, pod.claims) for pod in unit.pods])
-            if self._refused.get(unit.key) == now or unit.key in self._reserved or self._is_late(unit):
+            if self._is_known(unit, now) or unit.key in self._reserved or self._is_late(unit):
                 continue
             demand = _demand(unit)
             found = (failed.get(demand) if demand else None) or self._decided(unit)
             if isinstance(found, Refusal):
+                self._note_patience(unit, found)
                 if not self._is_late(unit):
                     self._refused[unit.key] = self.state.freed, now[1]
                 if demand:
@@ -195,6 +198,16 @@ class Scheduler:
             self.figures.fragmentation = self.state.fragmentation()
             self.figures.closed_nodes = self.state.closed_nodes()
 
+    def _note_patience(self, unit: Unit, found: Refusal) -> None:
+        self._patient.pop(unit.key, None)
+        if isinstance(found, Postponed):
+            self._patient[unit.key] = time.monotonic() + found.seconds
+
+    def _is_known(self, unit: Unit, now: tuple[int, object]) -> bool:
+        """Return True if a unit was refused, nothing has changed, and it does not wait for too long."""
+        in_time = self._patient.get(unit.key, math.inf) > time.monotonic()
+        return in_time and self._refused.get(unit.key) == now
+
     def _is_late(self, unit: Unit) -> bool:
         return bool(self._later) and any(pod.uid in self._later for pod in unit.pods)
 
@@ -203,12 +216,13 @@ class Scheduler:
         self._reported = {key: value for key, value in self._reported.items() if key in keys}
         self._preempted_at = {key: value for key, value in self._preempted_at.items() if key in keys}
         self._set_asides = {key: value for key, value in self._set_asides.items() if key in keys}
+        self._patient = {key: value for key, value in self._patient.items() if key in keys}
 
     def _decided(self, unit: Unit) -> Seats | Refusal:
         if unit.reason:
             return Refusal(unit.reason)
         try:
-            return decide(self._policy, self.state, unit.pods)
+            return decide(self._policy, self.state, unit.pods, self.waiting.waited_s(unit.pods))
         except NotYetError as error:
             self._set_aside(unit, error.after_s)
             return Refusal(str(error), permanent=True)

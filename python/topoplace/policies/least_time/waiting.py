@@ -1,0 +1,210 @@
+"""What a job waits for in a queue rather than being split, and for how long: one machine, or one NVLink domain.
+
+A job on several machines communicates over network adapters instead of NVLinks, and so holds its GPUs for longer. A job
+that fits one machine therefore waits for one, as long as waiting costs it no more than the best split would.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from topoplace.engine.gangs.offers import idle_offers
+from topoplace.engine.machines.machine_class import members
+from topoplace.jobs.groups import MACHINE
+from topoplace.objectives.communication import measured
+from topoplace.placement import Placement, Refusal
+from topoplace.topology.accelerators import peak_tflop_per_s
+from topoplace.topology.ports import switched_levels
+
+if TYPE_CHECKING:
+    from topoplace.collective.rates import Rates
+    from topoplace.engine.gangs.offers import MaxTasks
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.request import JobRequest
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
+
+Ints = NDArray[np.int64]
+UNKNOWN_RUN_TIME: Final = 3600.0
+"""Seconds that a job is expected to run if nothing is known."""
+_SHARE: Final = 0.2
+"""What share of a step communicates on the best GPUs, for a job that does not say; as in the simulator's `StepTime`."""
+_EFFICIENCY: Final = 0.4
+"""What share of its peak a GPU reaches while it computes; as in the simulator's `StepTime`."""
+
+
+def level_for(request: JobRequest, view: ClusterView) -> str | None:
+    """Return the level of the domain that a job waits for; None if it waits for none.
+
+    It is the machine, or the NVLink domain where these join all machines, as a job is as fast on several of them.
+    """
+    if view.cluster.topology.num_machines == 1 or not _may_wait(request):
+        return None
+    level, most = view.table(_joined, lambda: _joined(view))
+    fits = request.size <= most if level != MACHINE else bool(request.classes_that_fit)
+    return level if fits else None
+
+
+def limited(job: JobGraph, level: str) -> JobGraph:
+    """Return the job limited to one domain of a level."""
+    return job.with_(single_machine=True) if level == MACHINE else job.with_(within=level)
+
+
+def refusal(job: JobGraph, level: str, slowdown: float, count: int) -> Refusal:
+    """Return that a job waits for a domain; slowdown: how many times as long it would run on `count` of them."""
+    where = level.replace("_", " ")
+    split = f"split over {count} {where}s it would take {slowdown:.1f} times as long"
+    return Refusal(f"waits for {job.num_tasks} GPUs of one {where}: {split}")
+
+
+def num_domains(placement: Placement, level: str, view: ClusterView) -> int:
+    """Return of how many domains of a level a placement has GPUs."""
+    machines = view.cluster.topology.machine_of[list(placement.gpus)]
+    return len(np.unique(_codes(level, view)[machines]))
+
+
+def is_in_service(
+    request: JobRequest, level: str, view: ClusterView, lost: Sequence[int], max_tasks_of: MaxTasks
+) -> bool:
+    """Return True if some domain can hold a job once it is idle.
+
+    lost: the GPUs that no job can get, whether jobs hold them or not. max_tasks_of: as for offers.
+    """
+    offers = idle_offers(max_tasks_of, request, view, at_best=True)
+    missing = np.bincount(view.cluster.topology.machine_of[list(lost)], minlength=view.classes.num_machines)
+    room = np.clip(offers.gpu_counts - missing[offers.machines], 0, offers.sizes)
+    return _largest(_codes(level, view)[offers.machines], room)[1] >= request.size
+
+
+class Pace(NamedTuple):
+    """How fast a job runs, depending on how long it communicates."""
+
+    compute: float
+    """How long it computes in a step, in seconds; those of communication may be in another unit."""
+    inside: float
+    """How long it communicates in a step in one domain; 0 if links do not count."""
+    split: float
+    """How long it communicates in a step on the best GPUs of two domains, at best."""
+
+    @classmethod
+    def of(
+        cls, request: JobRequest, level: str, view: ClusterView, inside: float, rates: Rates | str
+    ) -> Pace:
+        """Return the pace of a job.
+
+        Args:
+            inside: How long it communicates in a step in one domain of the level.
+            rates: Those of links by which the library plans rings.
+        """
+        job, topology = request.job, view.cluster.topology
+        if not 0 < inside < math.inf:
+            return cls(1.0, 0.0, 0.0)
+        pools = _pools(request, level, view)
+        split = _seconds_split(job, pools, topology, rates)
+        peak = _peak(topology, pools)
+        is_known = job.tflop is not None and peak > 0
+        compute = (job.tflop or 0.0) / (peak * _EFFICIENCY) if is_known else inside * (1 - _SHARE) / _SHARE
+        return cls(compute, inside, split if split < math.inf else inside)
+
+    @property
+    def slowdown_if_split(self) -> float:
+        """How many times as long the job runs at best on two domains as on one."""
+        return self.slowdown(self.split)
+
+    def slowdown(self, seconds: float) -> float:
+        """Return how many times as long the job runs as in one domain if it communicates so long; at least 1."""
+        return max(1.0, (self.compute + seconds) / (self.compute + self.inside)) if self.inside else 1.0
+
+
+def _joined(view: ClusterView) -> tuple[str, int]:
+    """Return the level of NVLink domains that join all machines, and how many GPUs the largest has; else machines."""
+    topology = view.cluster.topology
+    for level in switched_levels(topology):
+        if (level.codes >= 0).all():
+            gpus = np.bincount(topology.machine_of, minlength=topology.num_machines)
+            return level.name, _largest(level.codes, gpus)[1]
+    return MACHINE, 0
+
+
+def _codes(level: str, view: ClusterView) -> Ints:
+    """Return (m,) the domain of each machine; -1 for none."""
+    if level == MACHINE:
+        return np.arange(view.classes.num_machines)
+    return next(one.codes for one in view.cluster.topology.levels if one.name == level)
+
+
+def _may_wait(request: JobRequest) -> bool:
+    """Return True for a job that may be split, is slower then, and does not choose its machines in another way."""
+    job = request.job
+    is_slower = job.edges and (job.bandwidth_sensitive or job.stated_collectives or job.tflop)
+    is_bound = job.single_machine or request.limits_machines or request.anti_affine or request.needs_sockets
+    return bool(is_slower) and not (is_bound or request.takes_parts or request.asks_utility)
+
+
+def _largest(codes: Ints, room: Ints) -> tuple[int, int]:
+    """Return the domain with the most room, and how much that is; (0, 0) if there is no domain."""
+    inside = codes >= 0
+    totals = np.bincount(codes[inside], weights=room[inside], minlength=1)
+    first = int(totals.argmax())
+    return first, int(totals[first])
+
+
+def _nearest(codes: Ints, first: int, room: Ints, topology: Topology) -> Ints:
+    """Return the machines with room of the domain that is nearest in the network; none if there is no other."""
+    others = (codes != first) & (codes >= 0) & (room > 0)
+    machine = int(np.argmax(codes == first))
+    for level in topology.levels:
+        near = others & (level.codes == level.codes[machine]) & (level.codes >= 0)
+        if near.any() and not level.rail:
+            others = near
+            break
+    return np.flatnonzero(others & (codes == codes[int(np.argmax(others))]))
+
+
+def _pools(request: JobRequest, level: str, view: ClusterView) -> tuple[list[int], list[int]]:
+    """Return GPUs for all tasks of a job in a domain that can hold it, and those in the nearest other one."""
+    codes = _codes(level, view)
+    suitable = [(request.suitable(one) & one.healthy).bit_count() for one in view.classes.classes]
+    room = np.array(suitable, np.int64)[view.classes.class_of]
+    first, _ = _largest(codes, room)
+    near = _nearest(codes, first, room, view.cluster.topology)
+    return _gpus(request, view, np.flatnonzero(codes == first)), _gpus(request, view, near)
+
+
+def _gpus(request: JobRequest, view: ClusterView, machines: Ints) -> list[int]:
+    """Return GPUs of these machines for the tasks of a job, the lowest first."""
+    found: list[int] = []
+    ordered: list[int] = machines.tolist()
+    for machine in ordered:
+        if len(found) >= request.size:
+            break
+        one, numbers = view.classes.of(machine), view.classes.gpus_of[machine]
+        usable = members(request.suitable(one) & one.healthy)
+        found += [numbers[local] for local in usable]
+    return found[: request.size]
+
+
+def _seconds_split(
+    job: JobGraph, pools: Sequence[Sequence[int]], topology: Topology, rates: Rates | str
+) -> float:
+    """Return how long a job communicates at best if its first tasks are in one domain, and the others in another.
+
+    It is infinite if the job cannot be divided so.
+    """
+    size, (here, there) = job.num_tasks, pools
+    least, most = max(1, size - len(there)), min(size - 1, len(here))
+    cuts = {least, size // 2, most} if least <= size // 2 <= most else {least, most} if least <= most else ()
+    splits = ([*here[:cut], *there[: size - cut]] for cut in cuts)
+    placed = [np.array(gpus, np.int64) for gpus in splits if topology.is_legal(gpus)]
+    return min((measured(job, gpus, topology, rates=rates).seconds for gpus in placed), default=math.inf)
+
+
+def _peak(topology: Topology, pools: Sequence[Sequence[int]]) -> float:
+    """Return 10¹² operations a second that the slowest of these GPUs can do at most; 0 if that is not known."""
+    models = {topology.gpus[gpu].model for pool in pools for gpu in pool}
+    return min((peak_tflop_per_s(model or "") or 0.0 for model in models), default=0.0)
