@@ -43,6 +43,8 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_match(module);
     topoplace::bindings::register_partition(module);
     topoplace::bindings::register_ports(module);
+    topoplace::bindings::register_collective(module);
+    topoplace::bindings::register_job_traffic(module);
     topoplace::bindings::register_tree_mapping(module);
     topoplace::bindings::register_gang_mapping(module);
     topoplace::bindings::register_mapping(module);
@@ -51,8 +53,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_flow_network(module);
     topoplace::bindings::register_capacity(module);
     topoplace::bindings::register_cluster(module);
-    topoplace::bindings::register_job_traffic(module);
     topoplace::bindings::register_machines(module);
     topoplace::bindings::register_fragmentation(module);
-    topoplace::bindings::register_collective(module);
 }

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'Graph', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'least_max_flow', 'list_nodes', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_group_packing', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'Graph', 'JobCollectives', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'flows_of', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_group_packing', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -79,7 +79,7 @@ class BipartitionAnswer:
         optimal, feasible, infeasible or not_found.
         """
 class PortNetwork:
-    def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, gb_per_s: numpy.typing.NDArray[numpy.float64], entry: numpy.typing.NDArray[numpy.int32], segment_of: numpy.typing.NDArray[numpy.int32], domain: numpy.typing.NDArray[numpy.int32], uplink: numpy.typing.NDArray[numpy.int32], links: numpy.typing.NDArray[numpy.int32], is_slower: numpy.typing.NDArray[numpy.uint8], group: numpy.typing.NDArray[numpy.int32], lane: numpy.typing.NDArray[numpy.int32]) -> None:
+    def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, gb_per_s: numpy.typing.NDArray[numpy.float64], entry: numpy.typing.NDArray[numpy.int32], segment_of: numpy.typing.NDArray[numpy.int32], domain: numpy.typing.NDArray[numpy.int32], uplink: numpy.typing.NDArray[numpy.int32], links: numpy.typing.NDArray[numpy.int32], is_slower: numpy.typing.NDArray[numpy.uint8], access: numpy.typing.NDArray[numpy.int32], group: numpy.typing.NDArray[numpy.int32], lane: numpy.typing.NDArray[numpy.int32]) -> None:
         ...
     def best_orders(self, phase_ends: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], start: numpy.typing.NDArray[numpy.int32], end: numpy.typing.NDArray[numpy.int32], there: numpy.typing.NDArray[numpy.float64], back: numpy.typing.NDArray[numpy.float64], sets: numpy.typing.NDArray[numpy.int32]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64]]:
         ...
@@ -101,6 +101,44 @@ class FlowCounts:
     def counted(self, hops: numpy.typing.NDArray[numpy.int32], most: typing.SupportsFloat | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
         ...
     def remove(self, start: numpy.typing.NDArray[numpy.int32], end: numpy.typing.NDArray[numpy.int32], there: numpy.typing.NDArray[numpy.float64], back: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+class TerminalGraph:
+    """
+    A directed graph with capacities; its first vertices are terminals.
+    """
+    def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, num_terminals: typing.SupportsInt | typing.SupportsIndex, arcs: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]) -> None:
+        ...
+class RingNetwork:
+    """
+    Links, and routes over them between terminals.
+    """
+    def __init__(self, num_terminals: typing.SupportsInt | typing.SupportsIndex, capacities: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], routes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], cuts: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]]]) -> None:
+        """
+        routes: (from, to, relay or -1, level, [(link, thousandths)]). cuts: (near, links).
+        """
+class ChannelRules:
+    """
+    How channels of the best rate are looked for.
+    """
+    def __init__(self, rates: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], max_channels: typing.SupportsInt | typing.SupportsIndex, slowest_thousandths: typing.SupportsInt | typing.SupportsIndex, split_rate: typing.SupportsInt | typing.SupportsIndex, whole_rate: typing.SupportsInt | typing.SupportsIndex, whole_count: typing.SupportsInt | typing.SupportsIndex, equal_level: typing.SupportsInt | typing.SupportsIndex, group_level: typing.SupportsInt | typing.SupportsIndex, max_nodes: typing.SupportsInt | typing.SupportsIndex) -> None:
+        ...
+class RingRates:
+    """
+    What rings among any terminals carry.
+    """
+    def __init__(self, network: RingNetwork, class_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], rules: collections.abc.Sequence[ChannelRules], slower: collections.abc.Sequence[ChannelRules], per_unit: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex]) -> None:
+        ...
+class JobCollectives:
+    """
+    What the tasks of a job exchange.
+    """
+    def __init__(self, phase_ends: numpy.typing.NDArray[numpy.int64], kinds: numpy.typing.NDArray[numpy.uint8], ends: numpy.typing.NDArray[numpy.int64], tasks: numpy.typing.NDArray[numpy.int32], gigabytes: numpy.typing.NDArray[numpy.float64], received: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+class CollectiveNetwork:
+    """
+    Ports, and the rings among their vertices.
+    """
+    def __init__(self, network: PortNetwork, places: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], rings: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], has_links: numpy.typing.NDArray[numpy.uint8], rates_of: numpy.typing.NDArray[numpy.int32], rates: collections.abc.Sequence[RingRates]) -> None:
         ...
 class TargetDistance:
     """
@@ -474,26 +512,6 @@ class Fragmentation:
         """
         (machines,) thousandths of GPUs. classes, cpus: (machines,); left: (machines, GPUs) thousandths.
         """
-class TerminalGraph:
-    """
-    A directed graph with capacities; its first vertices are terminals.
-    """
-    def __init__(self, num_vertices: typing.SupportsInt | typing.SupportsIndex, num_terminals: typing.SupportsInt | typing.SupportsIndex, arcs: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]) -> None:
-        ...
-class RingNetwork:
-    """
-    Links, and routes over them between terminals.
-    """
-    def __init__(self, num_terminals: typing.SupportsInt | typing.SupportsIndex, capacities: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], routes: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], cuts: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]]]) -> None:
-        """
-        routes: (from, to, relay or -1, level, [(link, thousandths)]). cuts: (near, links).
-        """
-class ChannelRules:
-    """
-    How channels of the best rate are looked for.
-    """
-    def __init__(self, rates: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], max_channels: typing.SupportsInt | typing.SupportsIndex, slowest_thousandths: typing.SupportsInt | typing.SupportsIndex, split_rate: typing.SupportsInt | typing.SupportsIndex, whole_rate: typing.SupportsInt | typing.SupportsIndex, whole_count: typing.SupportsInt | typing.SupportsIndex, equal_level: typing.SupportsInt | typing.SupportsIndex, group_level: typing.SupportsInt | typing.SupportsIndex, max_nodes: typing.SupportsInt | typing.SupportsIndex) -> None:
-        ...
 def are_columns(num_nodes: typing.Any, tail: typing.Any, head: typing.Any, lower: typing.Any, capacity: typing.Any, cost: typing.Any, supply: typing.Any) -> bool:
     ...
 def best_channels(network: RingNetwork, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], rules: ChannelRules) -> tuple[list[tuple[list[int], int]], int, int, int, bool, int]:
@@ -522,11 +540,15 @@ def distribute(source: Graph, room: numpy.typing.NDArray[numpy.int32], distance:
     ...
 def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
     ...
+def flows_of(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool) -> tuple[list[int], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], list[tuple[float, int, int, bool]]]:
+    ...
 def least_max_flow(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, list[int], bool, int]:
     """
     Value, side, complete, flows.
     """
 def list_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64], limit: typing.SupportsFloat | typing.SupportsIndex, most: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> list[tuple[float, float, int, list[tuple[int, int]]]] | None:
+    ...
+def map_gang(network: CollectiveNetwork, job: JobCollectives, tree: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], items: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], gang: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], others: typing.Any, least_seconds: typing.SupportsFloat | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, work: typing.SupportsInt | typing.SupportsIndex, moves: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[bool, numpy.typing.NDArray[numpy.int32], float, float, bool, int]:
     ...
 def map_graph(source: Graph, target: TargetDistance, method: str, target_cost: numpy.typing.NDArray[numpy.float64] | None, free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex] | None, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], start: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], kicks: typing.SupportsInt | typing.SupportsIndex, proof_nodes: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, bool, int, int, int] | None:
     ...
@@ -560,6 +582,10 @@ def throughput_bound(graph: TerminalGraph, chosen: collections.abc.Sequence[typi
     """
     Terminals, capacity, side, complete, flows.
     """
+def traffic_times(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool) -> list[tuple[float, int, float, tuple[float, int, int, bool]]]:
+    ...
+def traffic_times_beside(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool, others: FlowCounts) -> list[tuple[float, int, float, tuple[float, int, int, bool]]]:
+    ...
 def tree_bound(tree: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], items: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]]) -> tuple[float, numpy.typing.NDArray[numpy.float64]]:
     ...
 def verify_bipartition(graph: Graph, side: numpy.typing.NDArray[numpy.int8], cut: typing.SupportsFloat | typing.SupportsIndex, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None) -> str | None:

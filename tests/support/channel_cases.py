@@ -1,4 +1,4 @@
-"""Jobs on busy fabrics whose rings run in channels over all adapters (`data/channels`), with the best known placements."""
+"""Jobs on busy fabrics whose rings run in channels (`data/channels`), with the best known placements."""
 
 from __future__ import annotations
 

@@ -116,11 +116,8 @@ def _switched(topology: Topology, switches: Ints, rates: Rates) -> kernels.Switc
 
 def _alike(topology: Topology) -> Ints:
     """Return (n,) equal numbers for the GPUs that have the same place on equal machines, in a domain or not."""
-    template: Ints = (
-        np.array(topology.template_of, np.int64)[topology.machine_of]
-        if topology.tiling
-        else 0 * topology.machine_of
-    )
+    template = np.array(topology.template_of, np.int64)
+    template = template[topology.machine_of] if topology.tiling else np.zeros(topology.num_gpus, np.int64)
     number: Ints = template * topology.num_gpus + np.array(topology.local_index, np.int64)
     for level in switched_levels(topology):
         number = 2 * number + (level.codes[topology.machine_of] >= 0)

@@ -212,12 +212,12 @@ class CollectiveNetwork:
             if others.network is not self.network:
                 raise ValueError("others are flows of another network")
             rows = _core.traffic_times_beside(self.native, job.native, placed, planned, others.native)
-        return [TrafficTime(PhaseTime(*ports), Rings(*rings)) for *ports, rings in rows]
+        return [TrafficTime(PhaseTime(*row[:3]), Rings(*row[3])) for row in rows]
 
     def flows(
         self, job: JobCollectives, vertex_of: ArrayLike, *, planned: bool = True
     ) -> tuple[Flows, list[Rings]]:
         """Return the flows of a job by phase, and the slowest rings of each phase; arguments are those of `times`."""
         placed = integers(vertex_of, "vertex_of")
-        *flows, rings = _core.flows_of(self.native, job.native, placed, planned)
-        return Flows(*flows), [Rings(*one) for one in rings]
+        found = _core.flows_of(self.native, job.native, placed, planned)
+        return Flows(*found[:5]), [Rings(*one) for one in found[5]]

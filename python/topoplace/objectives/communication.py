@@ -2,8 +2,9 @@
 
 In each dimension of a job, all groups communicate at once. Its time is the largest of two: for each port, the GB that
 pass it in its busier direction over its GB/s; for each reduction, gather or broadcast inside one machine or NVLink
-domain, its GB over the bandwidth of the rings that the collective library plans there. Between machines, these run in
-channels, one over each adapter (`cpp/include/topoplace/job_traffic.hpp`). The job's time is the sum over its dimensions.
+domain, its GB over the bandwidth of the rings that the collective library plans there, or of NVSwitches that reduce.
+Between machines, rings run in channels, one over each adapter (`kernels.CollectiveNetwork`). The job's time is the sum
+over its dimensions.
 
 Where running jobs use the same ports, each of their flows counts there up to the GB of the job's own largest flow: a
 small flow does not wait for the rest of a big one. That is a fast estimate. `max_min=True` follows the flows of all
@@ -182,7 +183,8 @@ def task_flows(job: JobGraph) -> kernels.Flows:
     """Return the flows between the tasks of a job, in the order of each collective's tasks."""
     parts = [[_between_tasks(batch) for batch in batches] for batches in job.traffic.values()]
     columns = [
-        np.concatenate([np.empty(0), *column]) for column in zip(*(one for part in parts for one in part))
+        np.concatenate([np.empty(0), *column])
+        for column in zip(*(one for part in parts for one in part), strict=True)
     ]
     start, end, there, back = columns or [np.empty(0)] * 4
     return kernels.Flows(
