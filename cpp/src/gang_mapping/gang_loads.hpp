@@ -28,9 +28,12 @@ class GangLoads {
     double port_seconds() const { return port_seconds_; }
     // Close to `seconds`, and smaller where fewer hops take nearly as long.
     double smooth() const;
-    std::uint64_t work() const { return work_; }
+    // Hops that were loaded; to rate the rings of another set of vertices counts as many.
+    std::uint64_t work() const { return work_ + kWorkOfSet * maker_.num_sets(); }
 
   private:
+    static constexpr std::uint64_t kWorkOfSet = 20'000;
+
     struct Load {
         std::int32_t slot = 0;
         double seconds = 0.0;

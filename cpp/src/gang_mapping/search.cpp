@@ -27,7 +27,8 @@ using tree_mapping::Problem;
 constexpr double kEqual = 1 + 1e-9;
 constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
 constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
-constexpr std::uint64_t kFirstShare = 16;       // of the work, before more is spent on port-seconds
+// Of the work: on starts once one is as fast as can be, and on steps before more is spent on port-seconds.
+constexpr std::uint64_t kStartShare = 8, kFirstShare = 16;
 constexpr std::size_t kImproved = 2;           // starts
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
 constexpr double kPortShare = 0.02,
@@ -162,8 +163,8 @@ class Search {
                 const bool is_last = is_enough_at(found.back()) && problem_.others.empty();
                 if (is_last || spend() || left() < params_.work / 2) return found;
             }
-            // Other orders seldom take fewer port-seconds at no more time.
-            if (is_fastest(*std::ranges::min_element(found, {}, &Mapping::seconds))) return found;
+            const bool has_fastest = is_fastest(*std::ranges::min_element(found, {}, &Mapping::seconds));
+            if (has_fastest && loads_.work() > params_.work / kStartShare) return found;
         }
         return found;
     }
