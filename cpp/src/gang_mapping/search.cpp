@@ -196,8 +196,8 @@ class Search {
                     if (channels > block) continue;
                     if (meter_.spend(kStepsPerHop * problem_.parent.size())) return plans;
                     const std::vector<Index> own = wide(room, depth, speed, channels);
-                    for (const bool near : {true, false}) {
-                        plans.push_back(ring_plan(problem_, own, depth, channels, block, near));
+                    for (const Choice choice : {Choice::kNear, Choice::kLargest, Choice::kTightest}) {
+                        plans.push_back(ring_plan(problem_, own, depth, channels, block, choice));
                     }
                 }
             }
