@@ -31,9 +31,9 @@ Ints = NDArray[np.int64]
 _MOVE_WORK: Final = 200_000
 """Moves times edges of an item, for up to 128 items, in the tree alone."""
 _WORK_OF_AN_ITEM: Final = 80_000
-_MOST_WORK: Final = 5_000_000
+_MOST_WORK: Final = 2_500_000
 """Hops that are loaded: about a tenth of a second."""
-_MOST_WORK_BESIDE_OTHERS: Final = 2_500_000
+_MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
 """Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
 _MOST_WORK_IF_ALIKE: Final = 500_000
 """On idle machines of equal size, the first mappings are seldom improved."""
