@@ -1,4 +1,4 @@
-"""The machines of a gang: its tasks, or groups of them, are mapped to the tree of the domains of the machines."""
+"""The GPUs of a gang: its tasks, or groups of them, are mapped to the GPUs that machines offer (`kernels.map_gang`)."""
 
 from __future__ import annotations
 
