@@ -14,7 +14,11 @@ using tree_mapping::Problem;
 class RingFiller {
   public:
     RingFiller(const Problem& problem, std::vector<Index>& room, Index depth, Index least)
-        : problem_(problem), room_(room), least_(least), depth_of_(problem.parent.size(), 0), ring_depth_(depth) {
+        : problem_(problem),
+          room_(room),
+          least_(least),
+          depth_of_(problem.parent.size(), 0),
+          ring_depth_(depth) {
         takes_.assign(problem.parent.size(), 0);
         for (std::size_t i = 1; i < depth_of_.size(); ++i) {
             depth_of_[i] = depth_of_[index(problem.parent[i])] + 1;

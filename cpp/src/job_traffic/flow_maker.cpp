@@ -141,16 +141,17 @@ FlowMaker::Joined FlowMaker::joined(Kind kind, std::span<const std::int32_t> ver
     if (through_switches(kind, vertices, found)) return found;
     const Vertex& first = network_.vertex(vertices.front());
     const collective::RingRates* rates = network_.rates_of(first.machine);
-    bool has_links = false, shares = first.switches != kNone;
+    bool has_links = false, shares = first.switches != kNone, is_one_machine = true;
     sorted_.clear();
     for (const std::int32_t one : vertices) {
         const Vertex& own = network_.vertex(one);
         has_links = has_links || own.has_links;
         shares = shares && own.switches == first.switches;
+        is_one_machine = is_one_machine && own.machine == first.machine;
         sorted_.push_back(own.local);
     }
     std::ranges::sort(sorted_);
-    found.gb_per_s = rates == nullptr ? 0.0 : rate_of(*rates);
+    found.gb_per_s = rates == nullptr || !is_one_machine ? 0.0 : rate_of(*rates);
     found.by_ports = (!has_links && !shares) || found.gb_per_s <= 0.0;
     return found;
 }
