@@ -275,18 +275,18 @@ def _apart(batch: Batch, size: int, rooms: Rooms, view: ClusterView, rates: Rate
 
 
 def _inside(batch: Batch, size: int | None, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
-    """Return GB/s that no rings among `size` tasks in one domain exceed, or among any number; infinity if unknown."""
-    switched = collective_network(view.cluster.topology, rates).switched
+    """Return GB/s that `size` tasks in one domain do not exceed, or any number of tasks; infinity if unknown."""
+    network = collective_network(view.cluster.topology, rates)
+    switched = network.switched
     if switched.rings.all():
         found = float(switched.rings.max())
-        if batch.kind != "all_reduce" or not switched.reducing.any():
-            return found
-        most = size or int(rooms.rings.room.max(initial=2))
-        by_switches = kernels.reduced_bandwidth(
-            most, float(switched.reducing.max()), float(switched.most_reduced.max())
-        )
-        return max(found, by_switches)
-    return machine_sets.fastest_rings(view, size, rates) if size else math.inf
+    else:
+        found = machine_sets.fastest_rings(view, size, rates) if size else math.inf
+    if batch.kind != "all_reduce" or not network.reduces:
+        return found
+    most = size or int(rooms.rings.room.max(initial=2))
+    limits = float(switched.reducing.max()), float(switched.most_reduced.max())
+    return max(found, kernels.reduced_bandwidth(most, *limits))
 
 
 def _of_shared_adapters(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> float:

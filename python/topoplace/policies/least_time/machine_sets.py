@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.collective.machine_graph import MAX_GPUS
+from topoplace.collective.networks import collective_network
 from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
 from topoplace.collective.rates import Rates
 from topoplace.engine.machines.machine_class import MachineClasses, members
@@ -360,11 +361,19 @@ def _planned(machine: _Machine, request: JobRequest, sets: Ints, gb_per_s: Reals
     carried = math.fsum(max(float(batch.carried.max()) for batch in batches) for batches in phases)
     with np.errstate(divide="ignore"):
         seconds = np.where(gb_per_s > 0, carried / gb_per_s, np.inf)
-    if any(len(batches) > 1 or len(batches[0].carried) > 1 for batches in phases):  # they may share ports
+    are_alone = all(len(batches) == len(batches[0].carried) == 1 for batches in phases)
+    if not are_alone or _may_reduce(machine, request, timing):  # they may share ports, or run without rings
         for i in np.flatnonzero(np.isfinite(seconds)).tolist():
             gpus = sets[i].astype(np.int64)
             seconds[i] = measured(request.job, gpus, machine.topology, rates=timing.rates).seconds
     return seconds
+
+
+def _may_reduce(machine: _Machine, request: JobRequest, timing: Timing) -> bool:
+    """Return True if NVSwitches of the machine may reduce for the job."""
+    if not collective_network(machine.topology, timing.rates).reduces:
+        return False
+    return any(batch.kind == "all_reduce" for batch in _batches(request))
 
 
 def _with_inner_rings(
