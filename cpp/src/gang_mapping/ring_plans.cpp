@@ -58,7 +58,8 @@ class RingFiller {
     std::vector<Part> domains() const {
         std::vector<Part> found;
         for (std::size_t i = 0; i < takes_.size(); ++i) {
-            if (depth_of_[i] == ring_depth_ && takes_[i] > 0) found.push_back({static_cast<Index>(i), takes_[i]});
+            if (depth_of_[i] == ring_depth_ && takes_[i] > 0)
+                found.push_back({static_cast<Index>(i), takes_[i]});
         }
         return found;
     }
@@ -69,11 +70,13 @@ class RingFiller {
         take(count);
     }
 
-    // As many domains as `count` items fill: the smallest ones, some of them for larger ones until there is room.
+    // As many domains as `count` items fill: the smallest ones, some of them for larger ones until there is
+    // room.
     bool choose_tightest(std::int64_t count) {
         std::vector<Part> left = domains();
         std::ranges::stable_sort(left, {}, &Part::count);
-        const auto most = std::min(left.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, count / least_)));
+        const auto most =
+            std::min(left.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, count / least_)));
         chosen_.assign(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(most));
         left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(most));
         std::int64_t lacking = count;
@@ -91,8 +94,8 @@ class RingFiller {
         return true;
     }
 
-    // Gives the chosen domains what they can take, one after the other, as long as there are items; then they are in
-    // the order of the tree.
+    // Gives the chosen domains what they can take, one after the other, as long as there are items; then they
+    // are in the order of the tree.
     void take(std::int64_t count) {
         std::size_t used = 0;
         for (; used < chosen_.size() && count > 0; ++used) {

@@ -29,7 +29,7 @@ constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
 constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
 // Of the work: on starts once one is as fast as can be, and on steps before more is spent on port-seconds.
 constexpr std::uint64_t kStartShare = 8, kFirstShare = 16;
-constexpr std::size_t kImproved = 2;           // starts
+constexpr std::size_t kImproved = 2;            // starts
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
 constexpr double kPortShare = 0.02,
                  kLeafShare = 0.002;  // of the time, for the port-seconds and leaves of a start
