@@ -199,11 +199,48 @@ def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine
     return least * _ROUNDING
 
 
+_MOST_DIVIDED: Final = 10
+"""Most tasks of a job of which all divisions into two are compared."""
+
+
 def least_if_split(job: JobGraph, view: ClusterView) -> float:
-    """Return seconds that no placement of a job on several machines beats; infinity where there are none."""
+    """Return seconds that no placement of a job on several machines beats; infinity where it is not worth a search.
+
+    That is so on a single machine, for jobs of many tasks, and where the GPUs of each machine are joined by NVSwitches,
+    as adapters are slower.
+    """
     topology = view.cluster.topology
     is_alone = topology.num_machines == 1 or not job.edges or not topology.derived(Ports).has_adapters
-    return math.inf if is_alone else _least_over_machines(job, topology.derived(Ports))
+    if is_alone or job.num_tasks > _MOST_DIVIDED or machine_sets.are_alike(topology):
+        return math.inf
+    fastest = max(entries[0] for entries in topology.derived(Ports).fastest_entries)
+    masks = np.arange(1, 1 << (job.num_tasks - 1))
+    inside = (masks[:, None] >> np.arange(job.num_tasks) & 1).astype(bool)
+    sizes = inside.sum(axis=1)
+    ports = np.minimum(sizes, job.num_tasks - sizes) * fastest
+    seconds = sum(_least_across(batches, inside, ports) for batches in job.traffic.values())
+    return float(np.min(seconds, initial=math.inf)) * _ROUNDING
+
+
+def _least_across(batches: Sequence[Batch], inside: NDArray[np.bool_], ports: Reals) -> Reals:
+    """Return (d,) the least seconds of a dimension for each division into two: what crosses it, over all adapters.
+
+    Args:
+        inside: (d, n) whether a task is in the first part.
+        ports: (d,) GB/s of the adapters of the smaller part.
+    """
+    least = np.zeros(len(inside))
+    crossing = np.zeros(len(inside))
+    for batch in batches:
+        here, there = batch.pairs
+        parts = inside[:, batch.tasks]
+        if batch.kind in RING_KINDS:
+            crosses = parts.any(axis=2) & ~parts.all(axis=2)
+            least = np.maximum(least, (crosses * batch.carried).max(axis=1))
+        else:
+            apart = (parts[:, :, here] != parts[:, :, there]).sum(axis=2)
+            crossing += (apart * batch.carried / 2).sum(axis=1)
+    return np.maximum(least, crossing) / ports
 
 
 def _least_over_machines(job: JobGraph, ports: Ports) -> float:

@@ -35,7 +35,7 @@ _MOST_WORK: Final = 2_500_000
 """Hops that are loaded: about a tenth of a second."""
 _MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
 """Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
-_MOST_WORK_IF_ALIKE: Final = 500_000
+_MOST_WORK_IF_ALIKE: Final = 300_000
 """On idle machines of equal size, the first mappings are seldom improved."""
 _MOST_DIVIDED: Final = 256
 """Most tasks of a gang whose units are also divided."""
