@@ -17,7 +17,6 @@ namespace traffic = topoplace::traffic;
 using gang_mapping::GangParams;
 using gang_mapping::GangResult;
 using oracle::GangCase;
-using oracle::GangTime;
 using oracle::Numbers;
 using traffic::Kind;
 
@@ -31,93 +30,6 @@ bool is_right(const GangParams& params, const GangResult& found) {
     const auto fault = gang_mapping::verify_gang(params, found.vertex_of, found.seconds, found.port_seconds);
     if (fault) std::cerr << *fault << ", not " << found.seconds << ", " << found.port_seconds << '\n';
     return !fault;
-}
-
-// Tries every placement that keeps items together, rooms and domains.
-class Everything {
-  public:
-    explicit Everything(const GangCase& c) : c_(c), vertex_of_(c.tasks.size(), -1) {
-        for (std::size_t i = 0; i < c.places.size(); ++i) {
-            std::size_t leaf = 0;
-            while (c.leaf_ends[leaf] <= static_cast<std::int64_t>(i)) ++leaf;
-            leaf_of_place_.push_back(leaf);
-        }
-        try_task(0);
-    }
-
-    std::int64_t count = 0;
-    GangTime best{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
-
-  private:
-    void try_task(std::size_t i) {
-        if (i == c_.tasks.size()) {
-            ++count;
-            const GangTime time = oracle::gang_time(c_, vertex_of_);
-            const bool as_fast = time.seconds <= best.seconds * kEqual;
-            if (time.seconds * kEqual < best.seconds || (as_fast && time.port_seconds < best.port_seconds)) {
-                best = time;
-            }
-            return;
-        }
-        for (std::size_t place = 0; place < c_.places.size(); ++place) {
-            if (std::ranges::find(vertex_of_, c_.places[place]) != vertex_of_.end()) continue;
-            const std::size_t leaf = leaf_of_place_[place], item = i / c_.size();
-            if (i % c_.size() == 0 ? !may_begin(item, leaf) : leaf != leaf_of_item_.back()) continue;
-            if (i % c_.size() == 0) leaf_of_item_.push_back(leaf);
-            vertex_of_[at(c_.tasks[i])] = c_.places[place];
-            try_task(i + 1);
-            vertex_of_[at(c_.tasks[i])] = -1;
-            if (i % c_.size() == 0) leaf_of_item_.pop_back();
-        }
-    }
-    bool may_begin(std::size_t item, std::size_t leaf) const {
-        if (std::ranges::count(leaf_of_item_, leaf) >= c_.tree.room[leaf]) return false;
-        if (c_.tree.confined.empty()) return true;
-        return domain(at(c_.tree.start[item]), c_.tree.confined[item]) ==
-               domain(leaf, c_.tree.confined[item]);
-    }
-    std::int32_t domain(std::size_t leaf, std::int32_t depth) const {
-        auto one = static_cast<std::int32_t>(c_.tree.parent.size() - c_.tree.room.size() + leaf);
-        for (std::int32_t up = 2; up > depth; --up) one = c_.tree.parent[at(one)];
-        return one;
-    }
-
-    const GangCase& c_;
-    Numbers vertex_of_;
-    std::vector<std::size_t> leaf_of_place_{}, leaf_of_item_{};
-};
-
-// Machines of `size` vertices with NVSwitches, an adapter each, two in a rack; 16 of 18 are free, in any
-// order.
-oracle::Fabric equal_machines(std::int32_t machines, std::int32_t size) {
-    oracle::Fabric f;
-    oracle::NetworkCase& network = f.network;
-    const std::int32_t n = machines * size;
-    network.n = n;
-    network.segment_of = {0, 1, 1};
-    network.speeds.assign(at(2 * n), 4.0);
-    std::fill(network.speeds.begin() + n, network.speeds.end(), 1.0);
-    for (std::int32_t i = 0; i < 2 * n; ++i) network.entry.push_back(i);
-    for (std::int32_t i = 0; i < n; ++i) f.machine.push_back(i / size);
-    for (std::int32_t i = 0; i < n; ++i) network.domain.push_back(i / size);
-    for (std::int32_t i = 0; i < n; ++i) network.domain.push_back(i / size / 2);
-    network.domain.insert(network.domain.end(), at(n), 0);
-    network.uplink.assign(at(3 * n), -1);
-    for (std::int32_t i = 0; i < n; ++i) {
-        if (i % (2 * size) == 0) network.speeds.push_back(static_cast<double>(2 * size));
-        network.uplink[at(n + i)] = static_cast<std::int32_t>(network.speeds.size()) - 1;
-        f.local.push_back(i % size);
-        f.adapter.push_back(n + i);
-    }
-    f.domain = f.switches = f.machine;
-    f.rail = f.near = f.local;
-    f.switched.assign(at(n), 8.0);
-    f.reduced = f.most_reduced = oracle::Reals(at(n), 0.0);
-    f.has_links.assign(at(n), 0);
-    f.rates_of.assign(at(machines), -1);
-    for (std::int32_t i = 0; i < machines; ++i) f.rack_of.push_back(i / 2);
-    f.make();
-    return f;
 }
 
 // Free vertices of each machine, and the tree over them.
@@ -134,7 +46,7 @@ void set_places(GangCase& c, const Numbers& taken) {
 // Groups of random tasks with heavy rings, each as large as a machine, and a light ring of all.
 GangCase planted(topoplace::Random& random, std::int32_t machines, std::int32_t size, std::int32_t groups) {
     GangCase c;
-    c.fabric = equal_machines(machines, size);
+    c.fabric = oracle::equal_machines(machines, size);
     c.tasks = Numbers(at(groups * size));
     for (std::size_t i = 0; i < c.tasks.size(); ++i) c.tasks[i] = static_cast<std::int32_t>(i);
     const Numbers order = oracle::permutation(random, groups * size);
@@ -157,7 +69,7 @@ GangCase planted(topoplace::Random& random, std::int32_t machines, std::int32_t 
 // Two machines of two vertices in one rack, and three tasks in one ring.
 GangCase three() {
     GangCase c;
-    c.fabric = equal_machines(2, 2);
+    c.fabric = oracle::equal_machines(2, 2);
     c.tasks = {0, 1, 2};
     c.job.add(Kind::kRing, {0, 1, 2}, 1.0);
     c.job.end_phase();
@@ -190,7 +102,7 @@ TEST(agrees_with_every_placement) {
         auto params = c.params();
         params.work = 1 << 20;
         const GangResult result = gang_mapping::map_gang(params);
-        const Everything all(c);
+        const oracle::AllPlacements all(c);
         CHECK(result.found == (all.count > 0));
         CHECK(result.complete);
         if (!result.found) continue;
@@ -288,7 +200,7 @@ TEST(a_stopped_search_has_a_mapping) {
 // time.
 TEST(a_stopped_preparation_has_a_mapping) {
     GangCase c;
-    c.fabric = equal_machines(300, 8);
+    c.fabric = oracle::equal_machines(300, 8);
     for (std::int32_t i = 0; i < 2000; ++i) c.tasks.push_back(i);
     c.job.add(Kind::kPairs, c.tasks, 1.0);
     c.job.end_phase();

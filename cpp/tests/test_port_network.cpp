@@ -466,6 +466,11 @@ TEST(refuses_bad_networks) {
     c.entry[1] = 3;
     refuses_network(c, "entry[1] = 3: out of range");
     c = pair();
+    c.access = {0};
+    refuses_network(c, "access has 1 entries, not 2");
+    c.access = {0, 3};
+    refuses_network(c, "access[1] = 3: out of range");
+    c = pair();
     c.entry.push_back(0);
     refuses_network(c, "entry has 3 entries, not 2");
     c = pair();

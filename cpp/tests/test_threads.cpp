@@ -11,6 +11,7 @@
 #include "oracles/capacity_oracle.hpp"
 #include "oracles/collective_oracle.hpp"
 #include "oracles/flow_oracle.hpp"
+#include "oracles/gang_cases.hpp"
 #include "topoplace/cluster_state.hpp"
 #include "topoplace/mapping.hpp"
 #include "topoplace/match.hpp"
@@ -34,12 +35,12 @@ constexpr int kRounds = 5;
 
 // `fresh` makes what the threads share, `ask` asks about it.
 template <class Fresh, class Ask>
-void check_threads(const Fresh& fresh, const Ask& ask) {
+void check_threads(const Fresh& fresh, const Ask& ask, int threads_of_round = kThreads) {
     const auto alone = ask(fresh());
     for (int round = 0; round < kRounds; ++round) {
         const auto shared = fresh();
-        std::vector<decltype(ask(shared))> answers(kThreads);
-        std::barrier start(kThreads);
+        std::vector<decltype(ask(shared))> answers(static_cast<std::size_t>(threads_of_round));
+        std::barrier start(threads_of_round);
         std::vector<std::jthread> threads;
         for (auto& answer : answers) {
             threads.emplace_back([&] {
@@ -228,6 +229,34 @@ TEST(threads_share_terminals_and_rings) {
             return std::tuple(bound.terminals, bound.capacity, packing.rings, packing.nodes, trees.flows,
                               trees.trees.size());
         });
+}
+
+// Each set of terminals is searched by one of them, or by several at once, and kept for all.
+TEST(threads_share_rates_of_rings_and_a_network_of_collectives) {
+    const auto fresh = [] {
+        Random random(6);
+        oracle::GangCase c;
+        while (c.tasks.size() < 6) {
+            c = oracle::random_gang(random, oracle::random_fabric(random, 6, 4), 24, 12);
+        }
+        return c;
+    };
+    const auto mapped = [](const oracle::GangCase& c) {
+        const auto found = topoplace::gang_mapping::map_gang(c.params());
+        return std::tuple(found.vertex_of, found.seconds, found.port_seconds, found.work);
+    };
+    check_threads(fresh, mapped, 8);
+    const auto rates = [](const oracle::GangCase& c) {
+        std::vector<double> found;
+        for (std::int32_t one = 0; one < 4; ++one) {
+            for (std::int32_t other = one + 1; other < 4; ++other) {
+                found.push_back(c.fabric.rates->gb_per_s(std::vector{one, other}));
+            }
+        }
+        found.push_back(c.fabric.rates->gb_per_s(first_vertices(4)));
+        return found;
+    };
+    check_threads(fresh, rates, 8);
 }
 
 TEST(threads_read_and_copy_a_state) {

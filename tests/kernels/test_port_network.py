@@ -31,6 +31,7 @@ class Network(NamedTuple):
     uplink: list[list[int]]
     links: list[tuple[int, int, int]]
     is_slower: list[int]
+    access: Sequence[int] = ()
     group: Sequence[int] = ()
     lane: Sequence[int] = ()
 
@@ -53,6 +54,7 @@ def networks(draw: st.DrawFn) -> Network:
         draw(rows(ports, 4, n)),
         [(u, v, draw(st.integers(0, len(speeds) - 1))) for u, v in pairs],
         [draw(st.integers(0, 1)) for _ in pairs],
+        draw(st.just(()) | st.lists(ports, min_size=n, max_size=n)),
         *(draw(st.none() | st.just(())) or relays(draw, n)),
     )
 
@@ -127,6 +129,9 @@ def direct_route(network: Network, u: int, v: int) -> list[int] | None:
     segment = network.segment_of[level]
     entry = network.entry[segment]
     hops += [2 * entry[u], 2 * entry[v] + 1]
+    if network.access and segment == network.segment_of[-1]:
+        hops += [2 * network.access[u]] if network.access[u] >= 0 else []
+        hops += [2 * network.access[v] + 1] if network.access[v] >= 0 else []
     for below in range(level):
         up, down = network.uplink[below][u], network.uplink[below][v]
         if network.segment_of[below] == segment and up != down:
@@ -431,6 +436,8 @@ def two_ports() -> dict[str, object]:
         ({"domain": [[0, 0, 0]]}, r"domain has shape \(1, 3\); expected rows of 2 numbers"),
         ({"domain": [[0, float("nan")]]}, r"domain\[0, 1\] = nan is not an integer"),
         ({"uplink": np.array([[-7, -1]], np.int32)}, r"uplink\[0\] = -7: out of range"),
+        ({"access": [0]}, "access has 1 entries, not 2"),
+        ({"access": [0, 2]}, r"access\[1\] = 2: out of range"),
         ({"links": [[0, 1]], "is_slower": [0]}, r"links has shape \(1, 2\); expected rows of 3 numbers"),
         ({"links": [[1, 0, 0]], "is_slower": [0]}, r"links\[0\] = 1, 0: pairs are ascending and sorted"),
         ({"links": [[0, 1, 9]], "is_slower": [0]}, r"links\[0\] = 9: out of range"),

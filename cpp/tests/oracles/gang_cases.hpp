@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <numeric>
 #include <utility>
@@ -342,6 +343,95 @@ inline GangTime gang_time(const GangCase& c, std::span<const std::int32_t> verte
         sum.port_seconds += times[i].port_seconds;
     }
     return sum;
+}
+
+// Tries every placement that keeps items together, rooms and domains.
+class AllPlacements {
+  public:
+    explicit AllPlacements(const GangCase& c) : c_(c), vertex_of_(c.tasks.size(), -1) {
+        for (std::size_t i = 0; i < c.places.size(); ++i) {
+            std::size_t leaf = 0;
+            while (c.leaf_ends[leaf] <= static_cast<std::int64_t>(i)) ++leaf;
+            leaf_of_place_.push_back(leaf);
+        }
+        try_task(0);
+    }
+
+    std::int64_t count = 0;
+    GangTime best{std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
+
+  private:
+    void note() {
+        ++count;
+        const GangTime time = gang_time(c_, vertex_of_);
+        const bool as_fast = time.seconds <= best.seconds * (1 + 1e-9);
+        const bool is_faster = time.seconds * (1 + 1e-9) < best.seconds;
+        if (is_faster || (as_fast && time.port_seconds < best.port_seconds)) best = time;
+    }
+
+    void try_task(std::size_t i) {
+        if (i == c_.tasks.size()) return note();
+        const bool is_first = i % c_.size() == 0;
+        for (std::size_t place = 0; place < c_.places.size(); ++place) {
+            if (std::ranges::find(vertex_of_, c_.places[place]) != vertex_of_.end()) continue;
+            const std::size_t leaf = leaf_of_place_[place], item = i / c_.size();
+            if (is_first ? !may_begin(item, leaf) : leaf != leaf_of_item_.back()) continue;
+            if (is_first) leaf_of_item_.push_back(leaf);
+            vertex_of_[static_cast<std::size_t>(c_.tasks[i])] = c_.places[place];
+            try_task(i + 1);
+            vertex_of_[static_cast<std::size_t>(c_.tasks[i])] = -1;
+            if (is_first) leaf_of_item_.pop_back();
+        }
+    }
+    bool may_begin(std::size_t item, std::size_t leaf) const {
+        if (std::ranges::count(leaf_of_item_, leaf) >= c_.tree.room[leaf]) return false;
+        if (c_.tree.confined.empty()) return true;
+        return domain(static_cast<std::size_t>(c_.tree.start[item]), c_.tree.confined[item]) ==
+               domain(leaf, c_.tree.confined[item]);
+    }
+    std::int32_t domain(std::size_t leaf, std::int32_t depth) const {
+        auto one = static_cast<std::int32_t>(c_.tree.parent.size() - c_.tree.room.size() + leaf);
+        for (std::int32_t up = 2; up > depth; --up) one = c_.tree.parent[static_cast<std::size_t>(one)];
+        return one;
+    }
+
+    const GangCase& c_;
+    Numbers vertex_of_;
+    std::vector<std::size_t> leaf_of_place_{}, leaf_of_item_{};
+};
+
+// Machines of `size` vertices with NVSwitches, an adapter each, two in a rack; 16 of 18 are free, in any
+// order.
+inline Fabric equal_machines(std::int32_t machines, std::int32_t size) {
+    Fabric f;
+    NetworkCase& network = f.network;
+    const std::int32_t n = machines * size;
+    network.n = n;
+    network.segment_of = {0, 1, 1};
+    network.speeds.assign(static_cast<std::size_t>(2 * n), 4.0);
+    std::fill(network.speeds.begin() + n, network.speeds.end(), 1.0);
+    for (std::int32_t i = 0; i < 2 * n; ++i) network.entry.push_back(i);
+    for (std::int32_t i = 0; i < n; ++i) f.machine.push_back(i / size);
+    for (std::int32_t i = 0; i < n; ++i) network.domain.push_back(i / size);
+    for (std::int32_t i = 0; i < n; ++i) network.domain.push_back(i / size / 2);
+    network.domain.insert(network.domain.end(), static_cast<std::size_t>(n), 0);
+    network.uplink.assign(static_cast<std::size_t>(3 * n), -1);
+    for (std::int32_t i = 0; i < n; ++i) {
+        if (i % (2 * size) == 0) network.speeds.push_back(static_cast<double>(2 * size));
+        network.uplink[static_cast<std::size_t>(n + i)] =
+            static_cast<std::int32_t>(network.speeds.size()) - 1;
+        f.local.push_back(i % size);
+        f.adapter.push_back(n + i);
+    }
+    f.domain = f.switches = f.machine;
+    f.rail = f.near = f.local;
+    f.switched.assign(static_cast<std::size_t>(n), 8.0);
+    f.reduced = f.most_reduced = Reals(static_cast<std::size_t>(n), 0.0);
+    f.has_links.assign(static_cast<std::size_t>(n), 0);
+    f.rates_of.assign(static_cast<std::size_t>(machines), -1);
+    for (std::int32_t i = 0; i < machines; ++i) f.rack_of.push_back(i / 2);
+    f.make();
+    return f;
 }
 
 }  // namespace oracle
