@@ -70,11 +70,15 @@ class RingDomains:
         """GB/s of all adapters of a domain, at most."""
         return float(np.bincount(self._owner, self._speeds).max(initial=0.0))
 
-    def channels(self, size: int) -> float:
-        """Return GB/s that no channels of a ring of `size` tasks over several domains exceed: number x slowest."""
-        best = 0.0
-        for speed in np.unique(self._speeds).tolist():
-            counts = np.bincount(self._owner[self._speeds >= speed], minlength=len(self.room))
+    def channels(self, batch: Batch) -> float:
+        """Return GB/s that no channels of a ring of a batch over several domains exceed: number x slowest."""
+        best, size, speeds = 0.0, batch.tasks.shape[1], self._speeds
+        if (
+            batch.kind == "broadcast" and self._ports.has_relays
+        ):  # the first domain gets nothing by its own adapters
+            speeds = np.full_like(speeds, self._ports.fastest_entries[0][0])
+        for speed in np.unique(speeds).tolist():
+            counts = np.bincount(self._owner[speeds >= speed], minlength=len(self.room))
             order = np.argsort(-counts, kind="stable")
             enough = int(np.searchsorted(np.cumsum(self.room[order]), size))
             if enough < len(order):
@@ -115,8 +119,8 @@ class Rooms(NamedTuple):
         return kernels.PortTree(parent, room, np.zeros(len(parent)), self.own_class, np.array(own))
 
     def _own(self, port_class: int, unit: int) -> float:
-        fastest, all_of_machine = self.ports.fastest_entries[port_class]
-        return min(unit * fastest, all_of_machine)
+        entries = self.ports.fastest_entries[: port_class + 1]  # who meets by NVLinks may use adapters
+        return max(min(unit * fastest, all_of_machine) for fastest, all_of_machine in entries)
 
 
 def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -> list[Ints]:
@@ -145,8 +149,8 @@ def least_seconds(job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, r
         rates: Those of links by which the library plans rings.
     """
     phases = list(job.traffic.values())
-    if not rooms.rings.have_adapters:
-        return math.fsum(_by_all_ports(batches, rooms.ports) for batches in phases) * _ROUNDING
+    if not rooms.rings.have_adapters or rooms.ports.join_machines:
+        return math.fsum(_by_all_ports(batches, rooms, view, rates) for batches in phases) * _ROUNDING
     size = units.shape[1]
     rings = [_of_rings(batches, rooms, view, rates) for batches in phases]
     pairs = kernels.tree_bound(rooms.tree(*units.shape), exchanges_of(job, units, rings=False))
@@ -201,7 +205,7 @@ def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine
 
 def _least_over_machines(job: JobGraph, ports: Ports) -> float:
     """Return the least seconds if two tasks that exchange something are on different machines; 0 if none need to."""
-    if not _is_joined(job):
+    if not _is_joined(job) or ports.join_machines:
         return 0.0
     fastest = max(ports.fastest_entries[0][1], ports.fastest_entries[1][1])
     return min(
@@ -222,11 +226,21 @@ def _is_joined(job: JobGraph) -> bool:
     return len(set(parts)) == 1
 
 
-def _by_all_ports(batches: Sequence[Batch], ports: Ports) -> float:
-    """Return the least seconds where tasks on different machines have direct links, or no path."""
-    largest = max((_one_way(batch, float(batch.carried.max())) for batch in batches), default=0.0)
-    fastest = ports.most_of_a_gpu
-    return largest / fastest if fastest else 0.0
+def _by_all_ports(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
+    """Return the least seconds where tasks on different machines have direct links, or no path.
+
+    A ring among tasks that are all on different machines, or on one, leaves each of them; else it may be in channels,
+    but then there are rings inside machines besides.
+    """
+    least, of_a_gpu = 0.0, rooms.ports.most_of_a_gpu
+    for batch in batches:
+        fastest, (_, size) = of_a_gpu, batch.tasks.shape
+        if batch.kind in RING_KINDS:
+            inside = (_inside(batch, n, rooms, view, rates) for n in range(2, size + 1))
+            fastest = max(fastest, *inside)
+        if fastest:
+            least = max(least, _one_way(batch, float(batch.carried.max())) / fastest)
+    return least
 
 
 def _of_rings(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
@@ -250,7 +264,7 @@ def _of_rings(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: 
 def _apart(batch: Batch, size: int, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
     """Return the least seconds of one GB of a ring over several domains."""
     rings = rooms.rings
-    channels = rings.channels(size)
+    channels = rings.channels(batch)
     seconds = 1 / channels if channels else math.inf
     if size > len(rings.room):  # then some domain has two tasks or more
         inside = _inside(batch, None, rooms, view, rates)
@@ -261,16 +275,16 @@ def _apart(batch: Batch, size: int, rooms: Rooms, view: ClusterView, rates: Rate
 def _inside(batch: Batch, size: int | None, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
     """Return GB/s that no rings among `size` tasks in one domain exceed, or among any number; infinity if unknown."""
     switched = collective_network(view.cluster.topology, rates).switched
-    if switched.rings.all():
-        found = float(switched.rings.max())
-        if batch.kind != "all_reduce" or not switched.reducing.any():
-            return found
+    found = float(switched.rings.max(initial=0.0))
+    if batch.kind == "all_reduce" and switched.reducing.any():
         most = size or int(rooms.rings.room.max(initial=2))
         by_switches = kernels.reduced_bandwidth(
             most, float(switched.reducing.max()), float(switched.most_reduced.max())
         )
-        return max(found, by_switches)
-    return machine_sets.fastest_rings(view, size, rates) if size else math.inf
+        found = max(found, by_switches)
+    if switched.rings.all():
+        return found
+    return max(found, machine_sets.fastest_rings(view, size, rates)) if size else math.inf
 
 
 def _of_shared_adapters(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> float:
@@ -327,7 +341,7 @@ def _of_one_apart(batch: Batch, rooms: Rooms) -> float:
         return least / 2 / rooms.fastest(len(rooms.own_class))
     if 1 in rooms.own_class:  # machines of an NVLink domain are no farther apart than GPUs of one
         return 0.0
-    channels = rooms.rings.channels(batch.tasks.shape[1])
+    channels = rooms.rings.channels(batch)
     return least / channels if channels else 0.0
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.collective.machine_graph import MAX_GPUS
+from topoplace.collective.networks import collective_network
 from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
 from topoplace.collective.rates import Rates
 from topoplace.engine.machines.machine_class import MachineClasses, members
@@ -353,11 +354,18 @@ def _planned(machine: _Machine, request: JobRequest, sets: Ints, gb_per_s: Reals
     carried = math.fsum(max(float(batch.carried.max()) for batch in batches) for batches in phases)
     with np.errstate(divide="ignore"):
         seconds = np.where(gb_per_s > 0, carried / gb_per_s, np.inf)
-    if any(len(batches) > 1 or len(batches[0].carried) > 1 for batches in phases):  # they may share ports
+    share_ports = any(len(batches) > 1 or len(batches[0].carried) > 1 for batches in phases)
+    if share_ports or _may_be_reduced(machine, request, timing.rates):
         for i in np.flatnonzero(np.isfinite(seconds)).tolist():
             gpus = sets[i].astype(np.int64)
             seconds[i] = measured(request.job, gpus, machine.topology, rates=timing.rates).seconds
     return seconds
+
+
+def _may_be_reduced(machine: _Machine, request: JobRequest, rates: Rates | str) -> bool:
+    """Return True if NVSwitches add what the tasks send, which may be faster than rings."""
+    reducing = collective_network(machine.topology, rates).switched.reducing
+    return bool(reducing.any()) and any(batch.kind == "all_reduce" for batch in _batches(request))
 
 
 def _with_inner_rings(
@@ -434,8 +442,9 @@ def _keys(
     return [*far_ones, *shares, opened, nothing + num_free, parts, slow, *near]
 
 
-BEFORE_DOMAINS: Final = 6
-"""How many of the keys count before the domains of machines: the time, nearness, and what is left of shared GPUs."""
+BEFORE_DOMAINS: Final = 7
+"""How many of the keys count before the domains of machines: the time, nearness, what is left of shared GPUs, and
+whether a part of an idle machine is taken."""
 
 
 def _lost(
