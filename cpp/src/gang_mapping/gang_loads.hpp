@@ -26,6 +26,7 @@ class GangLoads {
     const std::vector<std::int32_t>& vertex_of() const { return vertex_of_; }
     double seconds() const;
     double port_seconds() const { return port_seconds_; }
+    double port_gigabytes() const;  // over all uplinks
     // Close to `seconds`, and smaller where fewer hops take nearly as long.
     double smooth() const;
     std::uint64_t work() const { return work_; }
