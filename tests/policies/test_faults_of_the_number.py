@@ -198,9 +198,10 @@ def _strided(rings: int, size: int, light: float = 1.0) -> tp.JobGraph:
     return tp.JobGraph.from_edges(rings * size, [*heavy, *bridges])
 
 
-def test_s1_strided_rings_are_each_on_one_machine() -> None:
-    job = _strided(2, 8)
-    found = placed(job, tp.Cluster(tp.Topology.cluster(H100, 2, network=50.0)))
+@pytest.mark.parametrize("rings", [2, 4, 32])
+def test_s1_strided_rings_are_each_on_one_machine(rings: int) -> None:
+    job = _strided(rings, 8)
+    found = placed(job, tp.Cluster(tp.Topology.cluster(H100, rings, network=50.0)))
     machine = found.topology.machine_of[list(found.gpus)]
     assert [(a, b) for a, b, weight in job.edges if weight > 1 and machine[a] != machine[b]] == []
 
@@ -275,23 +276,32 @@ def test_s11_anti_affine_tasks_have_a_machine_each(seed: int) -> None:
         assert tasks_of_machines(found) == [1] * size
 
 
-def _racks_of_trays(count: int, pods: int) -> tp.Topology:
-    """Return NVLink racks of eight trays with one GPU each, in pods below a core."""
-    tray = tp.Topology.from_links(1, [], model="GB200")
-    n = 8 * count
+def _racks_of_trays(racks: int, trays: int, pods: int) -> tp.Topology:
+    """Return NVLink racks of trays of four GB200, in pods below a core."""
+    n = racks * trays
     levels = (
-        tp.Level("rack", tuple(f"r{i // 8}" for i in range(n)), 900.0, kind=LinkKind.NVSWITCH),
-        tp.Level("pod", tuple(f"p{i // 8 * pods // count}" for i in range(n)), 50.0),
+        tp.Level("rack", tuple(f"r{i // trays}" for i in range(n)), kind=LinkKind.NVSWITCH),
+        tp.Level("pod", tuple(f"p{i // trays * pods // racks}" for i in range(n)), 50.0),
         tp.Level("core", ("c",) * n, 50.0, 2.0),
     )
+    tray = tp.machines.get("gb200-nvl72").template(0)
     return tp.Topology.cluster(tray, fabric=tp.Fabric(tuple(f"t{i}" for i in range(n)), levels))
 
 
-def test_s13_a_job_that_fits_a_rack_of_trays_stays_there() -> None:
-    for busy in range(4):
-        cluster = tp.Cluster(_racks_of_trays(4, 2))
-        for rack, count in enumerate([busy, 4, 5, 6]):
-            for gpu in range(count):
-                cluster.drain(8 * rack + gpu)
-        found = placed(tp.JobGraph.allreduce(5), cluster)
-        assert len({gpu // 8 for gpu in found.gpus}) == 1
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    ("racks", "trays", "pods", "size"),
+    [(4, 2, 2, 5), (4, 8, 2, 30), (8, 16, 2, 56), (8, 16, 4, 60), (8, 18, 2, 64)],
+)
+def test_s13_a_job_that_fits_a_rack_of_trays_stays_there(
+    racks: int, trays: int, pods: int, size: int, seed: int
+) -> None:
+    draws, each = random.Random(seed), 4 * trays
+    cluster = tp.Cluster(_racks_of_trays(racks, trays, pods))
+    for rack in range(racks):
+        free = draws.choice([size, size - 1, each // 2, each - 1, each]) if rack else size
+        for gpu in draws.sample(range(each), each - free):
+            cluster.drain(rack * each + gpu)
+    found = placed(tp.JobGraph.allreduce(size), cluster)
+    assert len({gpu // each for gpu in found.gpus}) == 1
+    assert found.optimal

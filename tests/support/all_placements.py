@@ -49,12 +49,16 @@ def every_placement(job: tp.JobGraph, cluster: tp.Cluster) -> Iterator[Gpus]:
 
 
 def _depends_on_order(job: tp.JobGraph, topology: tp.Topology) -> bool:
-    """Return False if only the set of GPUs, and the order of their machines, decide."""
+    """Return False if only the set of GPUs, and the order of their machines, decide.
+
+    On rails it counts which GPU of an adapter has the first rank.
+    """
     is_one_kind = all(
         len(one.tasks) == job.num_tasks and one.kind not in {"send", "broadcast"} and not one.shares
         for one in job.collectives
     )
-    return topology.tiling is None or not job.collectives or not is_one_kind
+    is_special = topology.tiling is None or any(level.rail for level in topology.levels)
+    return is_special or not job.collectives or not is_one_kind
 
 
 def is_allowed(job: tp.JobGraph, gpus: Placed, topology: tp.Topology) -> bool:

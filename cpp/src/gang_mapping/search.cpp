@@ -28,7 +28,8 @@ constexpr double kEqual = 1 + 1e-9;
 constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
 constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
 constexpr std::uint64_t kFirstShare = 16;       // of the work, before more is spent on port-seconds
-constexpr std::size_t kImproved = 2;           // starts
+constexpr std::size_t kImproved = 2;            // starts
+constexpr std::size_t kMostCompared = 256;      // for fuller domains
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
 constexpr std::array kHeats{10.0, 100.0};       // for few items, which have few good steps, so many times as much
 constexpr Index kFewItems = 16;
@@ -131,8 +132,10 @@ class Search {
     // fullest domains, if it is in fewer or fuller ones. Port-seconds alone would favour domains with more ports.
     void choose_fullest(const std::vector<Mapping>& starts) {
         tree_mapping::Use use(problem_, best_.leaf_of);
+        std::size_t compared = 0;
         for (const Mapping& one : starts) {
             if (!one.takes_no_more_than(best_)) continue;
+            if (++compared > kMostCompared || meter_.stopped()) return;
             const tree_mapping::Use own(problem_, one.leaf_of);
             if (!own.is_fuller_than(use)) continue;
             best_ = one;
