@@ -215,7 +215,7 @@ def test_a_used_rack_is_taken_before_an_empty_one(tasks: int) -> None:
 def test_domains_are_filled_from_the_outermost_level_down() -> None:
     topology = tp.Topology.cluster(switched(2), 8, fabric=Fabric.regular(8, {"leaf": 2, "pod": 4}))
     cluster = tp.Cluster(topology)
-    cluster.allocate("a", [0])  # its machine and leaf are the fullest, but the other pod is fuller
+    cluster.allocate("a", [0, 1])  # its leaf is the fullest, but the other pod is fuller
     cluster.allocate("b", [8, 9, 12, 13])
     assert placed(tp.JobGraph.independent(1), cluster).gpus == (10,)
 

@@ -33,6 +33,7 @@ class GangLoads {
     const std::vector<std::int32_t>& vertex_of() const { return vertex_of_; }
     double seconds() const;
     double port_seconds() const { return port_seconds_; }
+    double port_gigabytes() const;  // over all uplinks
     // Close to `seconds`, and smaller where fewer hops take nearly as long.
     double smooth() const;
     // Hops that were loaded; to rate the rings of another set of vertices counts as many.

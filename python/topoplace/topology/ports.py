@@ -96,7 +96,9 @@ class Ports:
         """(p,) GB/s of each port in one direction."""
         self.near_order = self._tiles.near_order
         """(n,) the place of each GPU on its machine if near ones follow each other."""
-        group, lane = fabric.relays() if any(level.pxn for level in topology.levels) else ((), ())
+        self.has_relays = any(level.pxn for level in topology.levels)
+        """True if some traffic leaves a machine by the adapter of another GPU (PXN)."""
+        group, lane = fabric.relays() if self.has_relays else ((), ())
         self.adapters, access = self._tiles.entries[_ADAPTERS], self._tiles.entries[_PCIE]
         """(n,) the port of each GPU's network adapter; -1 without one."""
         self.switches = self._tiles.levels[0].domain
@@ -169,8 +171,14 @@ class Ports:
         for column in (0, 1):
             np.add.at(sums, ends[:, column], self.gb_per_s[ends[:, 2]])
         for ports in self._tiles.entries:
-            sums += np.where(ports >= 0, self.gb_per_s[ports], 0.0)
+            sums[ports >= 0] += self.gb_per_s[ports[ports >= 0]]
         return float(sums.max(initial=0.0))
+
+    @cached_property
+    def join_machines(self) -> bool:
+        """True if GPUs of different machines have links of their own."""
+        machines = self._machine_of[self._tiles.links[0][:, :2]]
+        return bool((machines[:, 0] != machines[:, 1]).any())
 
     @cached_property
     def of_one_gpu(self) -> NDArray[np.bool_]:

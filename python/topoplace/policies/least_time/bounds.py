@@ -70,11 +70,15 @@ class RingDomains:
         """GB/s of all adapters of a domain, at most."""
         return float(np.bincount(self._owner, self._speeds).max(initial=0.0))
 
-    def channels(self, size: int) -> float:
-        """Return GB/s that no channels of a ring of `size` tasks over several domains exceed: number x slowest."""
-        best = 0.0
-        for speed in np.unique(self._speeds).tolist():
-            counts = np.bincount(self._owner[self._speeds >= speed], minlength=len(self.room))
+    def channels(self, batch: Batch) -> float:
+        """Return GB/s that no channels of a ring of a batch over several domains exceed: number x slowest."""
+        best, size, speeds = 0.0, batch.tasks.shape[1], self._speeds
+        if (
+            batch.kind == "broadcast" and self._ports.has_relays
+        ):  # the first domain gets nothing by its own adapters
+            speeds = np.full_like(speeds, self._ports.fastest_entries[0][0])
+        for speed in np.unique(speeds).tolist():
+            counts = np.bincount(self._owner[speeds >= speed], minlength=len(self.room))
             order = np.argsort(-counts, kind="stable")
             enough = int(np.searchsorted(np.cumsum(self.room[order]), size))
             if enough < len(order):
@@ -115,8 +119,8 @@ class Rooms(NamedTuple):
         return kernels.PortTree(parent, room, np.zeros(len(parent)), self.own_class, np.array(own))
 
     def _own(self, port_class: int, unit: int) -> float:
-        fastest, all_of_machine = self.ports.fastest_entries[port_class]
-        return min(unit * fastest, all_of_machine)
+        entries = self.ports.fastest_entries[: port_class + 1]  # who meets by NVLinks may use adapters
+        return max(min(unit * fastest, all_of_machine) for fastest, all_of_machine in entries)
 
 
 def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -> list[Ints]:
@@ -145,8 +149,8 @@ def least_seconds(job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, r
         rates: Those of links by which the library plans rings.
     """
     phases = list(job.traffic.values())
-    if not rooms.rings.have_adapters:
-        return math.fsum(_by_all_ports(batches, rooms.ports) for batches in phases) * _ROUNDING
+    if not rooms.rings.have_adapters or rooms.ports.join_machines:
+        return math.fsum(_by_all_ports(batches, rooms, view, rates) for batches in phases) * _ROUNDING
     size = units.shape[1]
     rings = [_of_rings(batches, rooms, view, rates) for batches in phases]
     pairs = kernels.tree_bound(rooms.tree(*units.shape), exchanges_of(job, units, rings=False))
@@ -245,7 +249,7 @@ def _least_across(batches: Sequence[Batch], inside: NDArray[np.bool_], ports: Re
 
 def _least_over_machines(job: JobGraph, ports: Ports) -> float:
     """Return the least seconds if two tasks that exchange something are on different machines; 0 if none need to."""
-    if not _is_joined(job):
+    if not _is_joined(job) or ports.join_machines:
         return 0.0
     return min(
         min(_least_of_one_apart(batch, ports) for batch in batches) for batches in job.traffic.values()
@@ -275,11 +279,21 @@ def _is_joined(job: JobGraph) -> bool:
     return len(set(parts)) == 1
 
 
-def _by_all_ports(batches: Sequence[Batch], ports: Ports) -> float:
-    """Return the least seconds where tasks on different machines have direct links, or no path."""
-    largest = max((_one_way(batch, float(batch.carried.max())) for batch in batches), default=0.0)
-    fastest = ports.most_of_a_gpu
-    return largest / fastest if fastest else 0.0
+def _by_all_ports(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
+    """Return the least seconds where tasks on different machines have direct links, or no path.
+
+    A ring among tasks that are all on different machines, or on one, leaves each of them; else it may be in channels,
+    but then there are rings inside machines besides.
+    """
+    least, of_a_gpu = 0.0, rooms.ports.most_of_a_gpu
+    for batch in batches:
+        fastest, (_, size) = of_a_gpu, batch.tasks.shape
+        if batch.kind in RING_KINDS:
+            inside = (_inside(batch, n, rooms, view, rates) for n in range(2, size + 1))
+            fastest = max(fastest, *inside)
+        if fastest:
+            least = max(least, _one_way(batch, float(batch.carried.max())) / fastest)
+    return least
 
 
 def _of_rings(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
@@ -303,7 +317,7 @@ def _of_rings(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: 
 def _apart(batch: Batch, size: int, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
     """Return the least seconds of one GB of a ring over several domains."""
     rings = rooms.rings
-    channels = rings.channels(size)
+    channels = rings.channels(batch)
     seconds = 1 / channels if channels else math.inf
     if size > len(rings.room):  # then some domain has two tasks or more
         inside = _inside(batch, None, rooms, view, rates)
@@ -315,10 +329,9 @@ def _inside(batch: Batch, size: int | None, rooms: Rooms, view: ClusterView, rat
     """Return GB/s that `size` tasks in one domain do not exceed, or any number of tasks; infinity if unknown."""
     network = collective_network(view.cluster.topology, rates)
     switched = network.switched
-    if switched.rings.all():
-        found = float(switched.rings.max())
-    else:
-        found = machine_sets.fastest_rings(view, size, rates) if size else math.inf
+    found = float(switched.rings.max(initial=0.0))
+    if not switched.rings.all():
+        found = max(found, machine_sets.fastest_rings(view, size, rates)) if size else math.inf
     if batch.kind != "all_reduce" or not network.reduces:
         return found
     most = size or int(rooms.rings.room.max(initial=2))
@@ -380,7 +393,7 @@ def _of_one_apart(batch: Batch, rooms: Rooms) -> float:
         return least / 2 / rooms.fastest(len(rooms.own_class))
     if 1 in rooms.own_class:  # machines of an NVLink domain are no farther apart than GPUs of one
         return 0.0
-    channels = rooms.rings.channels(batch.tasks.shape[1])
+    channels = rooms.rings.channels(batch)
     return least / channels if channels else 0.0
 
 

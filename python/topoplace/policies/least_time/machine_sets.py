@@ -450,8 +450,9 @@ def _keys(
     return [*far_ones, *shares, opened, nothing + num_free, parts, slow, *near]
 
 
-BEFORE_DOMAINS: Final = 6
-"""How many of the keys count before the domains of machines: the time, nearness, and what is left of shared GPUs."""
+BEFORE_DOMAINS: Final = 7
+"""How many of the keys count before the domains of machines: the time, nearness, what is left of shared GPUs, and
+whether a part of an idle machine is taken."""
 
 
 def _lost(
