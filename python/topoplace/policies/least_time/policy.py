@@ -51,9 +51,8 @@ class LeastTime(MachinePolicy):
     Placements whose times differ by no more than `slack` count as equal. Of these, the policy takes, in this order, the
     one with the nearest links, in the domains with the fewest free GPUs, from the outermost level on, on the machine
     with the fewest, that breaks the fewest whole parts of a machine, avoids slow links, leaves the free GPUs of the
-    machine the most ring bandwidth, and has the smallest GPU list. A gang on several machines is mapped to the tree of
-    their domains (`kernels.map_to_tree`): of mappings that are as fast, one that takes the least of the uplinks. The
-    traffic of running gangs on the uplinks counts. It does not on one machine, where no job uses an uplink.
+    machine the most ring bandwidth, and has the smallest GPU list. A gang on several machines is mapped to their GPUs
+    (`kernels.map_gang`): of mappings that are as fast, one that takes the least of the uplinks. The traffic of running gangs on the uplinks counts. It does not on one machine, where no job uses an uplink.
 
     A job with a `min_utility` waits until a placement reaches it; younger jobs may overtake it. Its utility is the time
     of its placement on the same cluster without jobs, divided by the time of the placement: 0.1 means ten times slower,
