@@ -36,11 +36,16 @@ GangParams to_gang(const traffic::CollectiveNetwork& network, const CollectivesH
     return params;
 }
 
+const ports::FlowCounts* others_of(const py::object& others) {
+    return others.is_none() ? nullptr : &others.cast<const ports::FlowCounts&>();
+}
+
 GangMapped map_gang(const traffic::CollectiveNetwork& network, const CollectivesHandle& job, const Tree& tree,
                     const Items& items, const Gang& gang, const py::object& others, double least_seconds,
-                    std::uint64_t seed, std::uint64_t work, std::uint64_t moves, std::optional<double> timeout) {
+                    std::uint64_t seed, std::uint64_t work, std::uint64_t moves,
+                    std::optional<double> timeout) {
     GangParams params = to_gang(network, job, tree, items, gang);
-    if (!others.is_none()) params.others = &others.cast<const ports::FlowCounts&>();
+    params.others = others_of(others);
     params.least_seconds = least_seconds;
     params.items.seed = seed;
     params.work = work;
@@ -52,12 +57,21 @@ GangMapped map_gang(const traffic::CollectiveNetwork& network, const Collectives
             found.complete, found.work};
 }
 
+Fault verify_gang(const traffic::CollectiveNetwork& network, const CollectivesHandle& job, const Tree& tree,
+                  const Items& items, const Gang& gang, const py::object& others,
+                  const Array<std::int32_t>& vertex_of, double seconds, double port_seconds) {
+    GangParams params = to_gang(network, job, tree, items, gang);
+    params.others = others_of(others);
+    return without_gil<Fault>(
+        [&] { return gang_mapping::verify_gang(params, as_span(vertex_of), seconds, port_seconds); });
+}
+
 }  // namespace
 
 void register_gang_mapping(py::module_& module) {
     module.def("map_gang", &map_gang, py::arg("network"), py::arg("job"), py::arg("tree"), py::arg("items"),
-               py::arg("gang"), py::arg("others"), py::arg("least_seconds"), py::arg("seed"), py::arg("work"), py::arg("moves"),
-               py::arg("timeout"));
+               py::arg("gang"), py::arg("others"), py::arg("least_seconds"), py::arg("seed"), py::arg("work"),
+               py::arg("moves"), py::arg("timeout"));
 }
 
 }  // namespace topoplace::bindings

@@ -52,6 +52,7 @@ Network random_network(topoplace::Random& random) {
             made.is_slower.push_back(random.below(2) == 0 ? 1 : 0);
         }
     }
+    for (std::int32_t u = 0; u < made.n && made.n % 2 == 0; ++u) made.access.push_back(port());
     if (random.below(2) == 0) return made;
     for (std::int32_t u = 0; u < made.n; ++u) {
         made.group.push_back(random.below(3) - 1);
@@ -80,6 +81,10 @@ void append_climb(const Network& c, std::size_t level, std::size_t u, std::size_
     const auto n = static_cast<std::size_t>(c.n), segment = std::size_t(c.segment_of[level]) * n;
     hops.push_back(2 * c.entry[segment + u]);
     hops.push_back(2 * c.entry[segment + v] + 1);
+    if (!c.access.empty() && c.segment_of[level] == c.segment_of.back()) {
+        if (c.access[u] >= 0) hops.push_back(2 * c.access[u]);
+        if (c.access[v] >= 0) hops.push_back(2 * c.access[v] + 1);
+    }
     for (std::size_t below = 0; below < level; ++below) {
         const std::int32_t up = c.uplink[below * n + u], down = c.uplink[below * n + v];
         if (c.segment_of[below] != c.segment_of[level] || up == down) continue;

@@ -3,7 +3,11 @@
 // leaves.
 //
 // Vertices are the places of leaves of a tree of domains, such as the free GPUs of machines. Items are tasks
-// that start together on one leaf; the search moves them whole, and single tasks within a leaf.
+// that are together on one leaf; the search moves them whole, and single tasks within a leaf. If there are
+// few assignments of tasks to places, all of them are compared.
+//
+// Other jobs may send flows through the same ports: each counts on a hop that this job uses, up to the GB of
+// its largest flow there.
 //
 // The entry point is `map_gang`; cpp/src/gang_mapping/search.cpp describes its method.
 #pragma once
@@ -22,29 +26,32 @@ struct GangParams {
     traffic::JobCollectives job{};
     // The tree and the items, as `map_to_tree` takes them: what items exchange decides where searches start.
     tree_mapping::TreeMapParams items{};
-    std::span<const std::int32_t> tasks{};        // (items, t) of each item
-    std::span<const std::int64_t> leaf_ends{};    // places of each leaf and those before it
-    std::span<const std::int32_t> places{};       // vertices, the places of a leaf in any order
-    const ports::FlowCounts* others = nullptr;    // flows of other jobs
-    double least_seconds = 0.0;                   // no mapping takes less time
+    std::span<const std::int32_t> tasks{};      // (items, t) of each item
+    std::span<const std::int64_t> leaf_ends{};  // places of each leaf, enough for its room, and those before
+    std::span<const std::int32_t> places{};     // vertices, the places of a leaf in any order
+    const ports::FlowCounts* others = nullptr;  // flows of other jobs
+    double least_seconds = 0.0;                 // no mapping takes less time
     std::uint64_t work = std::uint64_t{1} << 22;  // hops that may be loaded
 };
 
 struct GangResult {
     bool found = false;                     // false: more items than room
     std::vector<std::int32_t> vertex_of{};  // of each task
-    double seconds = 0.0;                   // beside the others
+    // Beside the others; infinity where two tasks have no path. Both are infinite where the search was
+    // stopped before it knew them.
+    double seconds = 0.0;
     double port_seconds = 0.0;
     bool complete = true;    // false: the search was stopped early
     std::uint64_t work = 0;  // hops that were loaded
 };
 
 // Throws std::invalid_argument naming the parameter, the index and the value that is out of range. A search
-// that is stopped has one mapping at least.
+// that is stopped has one mapping at least, and knows its times unless that takes more than 2^20 hops.
 GangResult map_gang(const GangParams& params);
 
-// Checks a mapping by the definition alone: every task on a place of its own, of a leaf that its item may
-// use, no leaf over its room, and these times to within a part in 1e9.
+// Checks a mapping by the definition alone: every task on a place of its own, those of an item on one leaf
+// that it may use, no leaf over its room, and these times to within a part in 1e9. Two infinite times claim
+// nothing.
 Fault verify_gang(const GangParams& params, std::span<const std::int32_t> vertex_of, double seconds,
                   double port_seconds);
 

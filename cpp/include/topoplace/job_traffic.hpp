@@ -28,7 +28,7 @@ struct CollectiveNetworkParams {
     std::span<const std::int32_t> machine{};   // (n) from 0
     std::span<const std::int32_t> local{};     // (n) number on its machine, as in the rates of the machine
     std::span<const std::int32_t> domain{};    // (n) from 0
-    std::span<const std::int32_t> adapter{};   // (n) number; kNone without one
+    std::span<const std::int32_t> adapter{};   // (n) its port; kNone without one
     std::span<const std::int32_t> rail{};      // (n) of its adapter
     std::span<const std::int32_t> near{};      // (n) place in the order of near vertices
     std::span<const std::int32_t> switches{};  // (n) vertices with equal numbers share switches; or kNone

@@ -31,6 +31,8 @@ class RingRates {
     // The network has to outlive it. Throws std::invalid_argument naming what is out of range.
     RingRates(const RingNetwork& network, const RingRatesParams& params);
 
+    std::int32_t num_terminals() const { return network_.num_terminals(); }
+
     // GB/s of all channels through two or more distinct terminals, given in ascending order; 0 where no ring
     // joins them. Any thread may ask.
     double gb_per_s(std::span<const std::int32_t> chosen) const;

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
+#include <utility>
 
 #include "graph/index.hpp"
 
@@ -14,7 +14,6 @@ using traffic::Kind;
 
 namespace {
 
-constexpr double kNever = 1e9;  // seconds of what has no path, so that sums stay finite
 // From here on powers grow no faster than their ratios: sums of floats keep the digits of the small ones.
 constexpr double kSteep = 2.0, kMost = 1e4;
 
@@ -27,6 +26,7 @@ GangLoads::GangLoads(const GangParams& params)
       phases_(params.job.phase_ends.size()),
       slot_of_hop_(2 * index(ports_.num_ports()) + 1, ports::kNone) {
     list_collectives();
+    list_tasks();
 }
 
 void GangLoads::list_collectives() {
@@ -39,6 +39,11 @@ void GangLoads::list_collectives() {
             collectives_.push_back({.phase = static_cast<std::int32_t>(phase), .by_pairs = by_pairs});
         }
     }
+    seen_.assign(collectives_.size(), 0);
+}
+
+void GangLoads::list_tasks() {
+    const traffic::JobCollectives& job = params_.job;
     const std::size_t tasks = params_.tasks.size();
     first_of_task_.assign(tasks + 1, 0);
     for (const std::int32_t task : job.tasks) ++first_of_task_[index(task) + 1];
@@ -51,22 +56,37 @@ void GangLoads::list_collectives() {
             of_task_[static_cast<std::size_t>(next_place[index(task)]++)] = static_cast<std::int32_t>(one);
         }
     }
-    seen_.assign(collectives_.size(), 0);
 }
 
-void GangLoads::set(const std::vector<std::int32_t>& vertex_of) {
-    vertex_of_ = vertex_of;
+void GangLoads::clear() {
     port_seconds_ = 0.0;
     for (Phase& phase : phases_) {
         for (const std::int32_t slot : phase.in_use) {
             phase.seconds[index(slot)] = 0.0;
             phase.flows[index(slot)] = 0;
             phase.is_listed[index(slot)] = 0;
+            if (!phase.beside.empty()) phase.beside[index(slot)].sizes.clear();
         }
         phase.in_use.clear();
-        phase.power = phase.scale = phase.largest = 0.0;
+        phase.power = phase.scale = 0.0;
     }
+}
+
+bool GangLoads::has_to_stop(WorkMeter& meter) {
+    if (work_ - started_ < kLeast) return false;
+    return meter.pass_time(kStepsPerHop * (work_ - std::exchange(looked_, work_)));
+}
+
+bool GangLoads::set(const std::vector<std::int32_t>& vertex_of, WorkMeter& meter) {
+    vertex_of_ = vertex_of;
+    started_ = looked_ = work_;
+    clear();
     for (std::size_t one = 0; one < collectives_.size(); ++one) {
+        if (has_to_stop(meter)) return false;
+        if (params_.job.kinds[one] == static_cast<std::uint8_t>(Kind::kPairs)) {
+            if (!put_all_pairs(one, meter)) return false;
+            continue;
+        }
         make(one);
         count(collectives_[one], 1.0);
     }
@@ -76,19 +96,37 @@ void GangLoads::set(const std::vector<std::int32_t>& vertex_of) {
     }
     for (Phase& phase : phases_) measure(phase);
     for (const Collective& one : collectives_) put_rings(phases_[index(one.phase)], one.rings, 1.0);
+    return true;
 }
 
-// The scale and the sum of powers of hops, with others for the largest flow: powers of ratios near 1 keep
-// their digits.
+// Of a collective of all pairs, which may be millions: none are listed.
+bool GangLoads::put_all_pairs(std::size_t number, WorkMeter& meter) {
+    const traffic::JobCollectives& job = params_.job;
+    const auto begin = static_cast<std::size_t>(job.begin_of(number));
+    const auto end = static_cast<std::size_t>(job.ends[number]);
+    const bool differ = !job.received.empty() && job.received[begin] >= 0.0;
+    const double half = job.gigabytes[number] / 2;
+    for (std::size_t i = begin; i < end; ++i) {
+        if (has_to_stop(meter)) return false;
+        const std::int32_t here = vertex_of_[index(job.tasks[i])];
+        for (std::size_t j = i + 1; j < end; ++j) {
+            const std::int32_t there = vertex_of_[index(job.tasks[j])];
+            put_flow(collectives_[number],
+                     {here, there, differ ? job.received[j] : half, differ ? job.received[i] : half}, 1.0);
+        }
+    }
+    return true;
+}
+
+// The scale and the sum of powers of hops: powers of ratios near 1 keep their digits.
 void GangLoads::measure(Phase& phase) {
-    std::ranges::fill(phase.others, -1.0);
     for (const std::int32_t slot : phase.in_use) {
-        phase.scale = std::max(phase.scale, phase.seconds[index(slot)] + others_on(phase, slot));
+        phase.scale = std::max(phase.scale, phase.longest(index(slot)));
     }
     if (phase.scale <= 0.0) phase.scale = 1.0;
     phase.power = 0.0;
     for (const std::int32_t slot : phase.in_use) {
-        phase.power += power_of((phase.seconds[index(slot)] + others_on(phase, slot)) / phase.scale);
+        phase.power += power_of(phase.longest(index(slot)) / phase.scale);
     }
 }
 
@@ -109,35 +147,39 @@ std::int32_t GangLoads::slot_of(ports::Hop hop) {
         hop_of_slot_.push_back(hop);
         for (Phase& phase : phases_) {
             phase.seconds.push_back(0.0);
-            phase.others.push_back(-1.0);
             phase.flows.push_back(0);
             phase.is_listed.push_back(0);
+            if (params_.others != nullptr) phase.beside.emplace_back();
         }
     }
     return slot;
 }
 
-// What other jobs send over a hop as soon as this job uses it, each flow up to the job's largest one.
-double GangLoads::others_on(Phase& phase, std::int32_t slot) {
-    if (params_.others == nullptr || hop_of_slot_[index(slot)] == no_hop()) return 0.0;
-    double& known = phase.others[index(slot)];
-    if (known < 0.0) {
-        const ports::Hop hop = hop_of_slot_[index(slot)];
-        known = params_.others->counted(hop, phase.largest) / ports_.gb_per_s(hop / 2);
+// Counts a flow of the job itself, and what others send beside it.
+void GangLoads::put_beside(Beside& beside, const Load& load, double sign) const {
+    auto place = std::ranges::lower_bound(beside.sizes, load.gigabytes, {}, &Size::gigabytes);
+    if (place == beside.sizes.end() || place->gigabytes != load.gigabytes) {
+        place = beside.sizes.insert(place, {load.gigabytes, 0});
     }
-    return known;
+    place->flows += sign > 0.0 ? 1 : -1;
+    if (place->flows == 0) beside.sizes.erase(place);
+    const ports::Hop hop = hop_of_slot_[index(load.slot)];
+    if (beside.sizes.empty() || hop == no_hop() || beside.sizes.back().gigabytes == beside.largest) return;
+    beside.largest = beside.sizes.back().gigabytes;
+    const double gb_per_s = ports_.gb_per_s(hop / 2), counted = params_.others->counted(hop, beside.largest);
+    beside.seconds = gb_per_s > 0.0 ? std::min(kNever, counted / gb_per_s) : 0.0;
 }
 
 void GangLoads::change(Phase& phase, const Load& load, double sign) {
     const std::size_t slot = index(load.slot);
-    const double others = others_on(phase, load.slot);
     double& seconds = phase.seconds[slot];
     std::int32_t& flows = phase.flows[slot];
     const bool counts = phase.scale > 0.0;
-    if (counts && flows > 0) phase.power -= power_of((seconds + others) / phase.scale);
+    if (counts && flows > 0) phase.power -= power_of(phase.longest(slot) / phase.scale);
     flows += sign > 0.0 ? 1 : -1;
     seconds = flows > 0 ? seconds + sign * load.seconds : 0.0;
-    if (counts && flows > 0) phase.power += power_of((seconds + others) / phase.scale);
+    if (!phase.beside.empty()) put_beside(phase.beside[slot], load, sign);
+    if (counts && flows > 0) phase.power += power_of(phase.longest(slot) / phase.scale);
     if (phase.is_listed[slot] == 0) {
         phase.is_listed[slot] = 1;
         phase.in_use.push_back(load.slot);
@@ -145,18 +187,32 @@ void GangLoads::change(Phase& phase, const Load& load, double sign) {
     ++work_;
 }
 
+// The way back is the way there, but for relays.
 void GangLoads::put_flow(Collective& one, const traffic::Flow& flow, double sign) {
-    Phase& phase = phases_[index(one.phase)];
-    for (const bool forth : {true, false}) {
-        const double gigabytes = forth ? flow.there : flow.back;
-        if (gigabytes <= 0.0) continue;
-        phase.largest = std::max(phase.largest, gigabytes);
-        hops_.clear();
-        const bool has_path =
-            forth ? ports_.route(flow.from, flow.to, hops_) : ports_.route(flow.to, flow.from, hops_);
-        if (!has_path) hops_.assign(1, no_hop());
-        for (const ports::Hop hop : hops_) put_on(one, hop, gigabytes, sign);
+    if (ports_.has_relays()) {
+        put_route(one, flow.from, flow.to, flow.there, sign);
+        put_route(one, flow.to, flow.from, flow.back, sign);
+        return;
     }
+    if (flow.there <= 0.0 && flow.back <= 0.0) return;
+    hops_.clear();
+    if (!ports_.route(flow.from, flow.to, hops_)) {
+        if (flow.there > 0.0) put_on(one, no_hop(), flow.there, sign);
+        if (flow.back > 0.0) put_on(one, no_hop(), flow.back, sign);
+        return;
+    }
+    for (const ports::Hop hop : hops_) {
+        if (flow.there > 0.0) put_on(one, hop, flow.there, sign);
+        if (flow.back > 0.0) put_on(one, hop ^ 1, flow.back, sign);
+    }
+}
+
+void GangLoads::put_route(Collective& one, std::int32_t from, std::int32_t to, double gigabytes,
+                          double sign) {
+    if (gigabytes <= 0.0) return;
+    hops_.clear();
+    if (!ports_.route(from, to, hops_)) hops_.assign(1, no_hop());
+    for (const ports::Hop hop : hops_) put_on(one, hop, gigabytes, sign);
 }
 
 void GangLoads::put_on(Collective& one, ports::Hop hop, double gigabytes, double sign) {
@@ -166,7 +222,7 @@ void GangLoads::put_on(Collective& one, ports::Hop hop, double gigabytes, double
         one.port_seconds += sign * seconds;
         if (one.by_pairs) port_seconds_ += sign * seconds;
     }
-    const Load load{slot_of(hop), seconds};
+    const Load load{slot_of(hop), seconds, gigabytes};
     if (one.by_pairs) {
         change(phases_[index(one.phase)], load, sign);
     } else {
@@ -284,8 +340,7 @@ double GangLoads::seconds() const {
         const Phase& phase = phases_[i];
         for (const std::int32_t slot : phase.in_use) {
             if (phase.flows[index(slot)] == 0) continue;
-            const double others = params_.others == nullptr ? 0.0 : std::max(0.0, phase.others[index(slot)]);
-            longest_[i] = std::max(longest_[i], phase.seconds[index(slot)] + others);
+            longest_[i] = std::max(longest_[i], phase.longest(index(slot)));
         }
         sum += longest_[i];
     }

@@ -6,6 +6,7 @@
 
 #include "job_traffic/flow_maker.hpp"
 #include "topoplace/gang_mapping.hpp"
+#include "topoplace/stop_condition.hpp"
 
 namespace topoplace::gang_mapping {
 
@@ -15,9 +16,15 @@ struct Moved {
 
 class GangLoads {
   public:
+    // Hops that `set` loads at least, before it looks whether it has to stop.
+    static constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
+    static constexpr std::uint64_t kStepsPerHop = 100;  // of `WorkMeter`, each a fifth of a nanosecond
+    static constexpr double kNever = 1e9;  // seconds at most of one flow on a hop, so that sums stay finite
+
     explicit GangLoads(const GangParams& params);
 
-    void set(const std::vector<std::int32_t>& vertex_of);
+    // False if it has to stop before all is loaded: then nothing may be asked.
+    bool set(const std::vector<std::int32_t>& vertex_of, WorkMeter& meter);
     // Moves tasks; those that are swapped are both listed.
     void move(std::span<const Moved> moves);
     // Takes the last move back.
@@ -28,11 +35,24 @@ class GangLoads {
     double port_seconds() const { return port_seconds_; }
     // Close to `seconds`, and smaller where fewer hops take nearly as long.
     double smooth() const;
-    std::uint64_t work() const { return work_; }
+    // Hops that were loaded; to rate the rings of another set of vertices counts as many.
+    std::uint64_t work() const { return work_ + kWorkOfSet * maker_.num_sets(); }
 
   private:
+    static constexpr std::uint64_t kWorkOfSet = 20'000;
+
     struct Load {
         std::int32_t slot = 0;
+        double seconds = 0.0, gigabytes = 0.0;
+    };
+    struct Size {
+        double gigabytes = 0.0;
+        std::int64_t flows = 0;
+    };
+    // What other jobs send over a slot, each flow up to the job's largest one there.
+    struct Beside {
+        std::vector<Size> sizes{};  // of the job's own flows, ascending
+        double largest = 0.0;       // for which `seconds` are known
         double seconds = 0.0;
     };
     struct Collective {
@@ -44,29 +64,37 @@ class GangLoads {
     };
     struct Phase {
         std::vector<double> seconds{};       // of each slot, without others
-        std::vector<double> others{};        // of each slot; below 0: not looked up
+        std::vector<Beside> beside{};        // on each slot; empty without others
         std::vector<std::int32_t> flows{};   // on each slot
         std::vector<std::int32_t> in_use{};  // slots with flows, and some without
         std::vector<std::uint8_t> is_listed{};
         double power = 0.0;  // sum of the 16th powers of all seconds over `scale`
         double scale = 1.0;
-        double largest = 0.0;  // flow, in GB
+
+        double longest(std::size_t slot) const {
+            return seconds[slot] + (beside.empty() ? 0.0 : beside[slot].seconds);
+        }
     };
 
     void list_collectives();
+    void list_tasks();
+    void clear();
     void make(std::size_t number);
+    bool put_all_pairs(std::size_t number, WorkMeter& meter);
+    bool has_to_stop(WorkMeter& meter);
     void count(const Collective& one, double sign);
     void list_changed(std::span<const Moved> moves);
     void move_pairs(std::span<const Moved> moves);
     void put_flow(Collective& one, const traffic::Flow& flow, double sign);
+    void put_route(Collective& one, std::int32_t from, std::int32_t to, double gigabytes, double sign);
     void put_on(Collective& one, ports::Hop hop, double gigabytes, double sign);
     void measure(Phase& phase);
     // Stands for the hop of what has no path.
     ports::Hop no_hop() const { return 2 * ports_.num_ports(); }
     void put_pairs_of(std::int32_t task, double sign);
     void change(Phase& phase, const Load& load, double sign);
+    void put_beside(Beside& beside, const Load& load, double sign) const;
     void put_rings(Phase& phase, double seconds, double sign) const;
-    double others_on(Phase& phase, std::int32_t slot);
     std::int32_t slot_of(ports::Hop hop);
     static double power_of(double ratio);
 
@@ -89,7 +117,7 @@ class GangLoads {
     std::vector<ports::Hop> hops_{};
     mutable std::vector<double> longest_{};
     double port_seconds_ = 0.0;
-    std::uint64_t work_ = 0;
+    std::uint64_t work_ = 0, started_ = 0, looked_ = 0;  // `work_` when `set` began, and looked last
 };
 
 }  // namespace topoplace::gang_mapping

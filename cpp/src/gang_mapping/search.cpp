@@ -4,12 +4,12 @@
 // accepted less and less. A start that is given is improved alone.
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <limits>
 #include <numeric>
 #include <set>
-#include <stdexcept>
-#include <string>
 
+#include "gang_mapping/all_assignments.hpp"
+#include "gang_mapping/check.hpp"
 #include "gang_mapping/gang_loads.hpp"
 #include "gang_mapping/layout.hpp"
 #include "gang_mapping/ring_plans.hpp"
@@ -27,14 +27,17 @@ using tree_mapping::Problem;
 constexpr double kEqual = 1 + 1e-9;
 constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
 constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
-constexpr std::uint64_t kFirstShare = 16;       // of the work, before more is spent on port-seconds
-constexpr std::size_t kImproved = 2;           // starts
+// Of the work: on starts once one is as fast as can be, and on steps before more is spent on port-seconds.
+constexpr std::uint64_t kStartShare = 8, kFirstShare = 16;
+constexpr std::size_t kImproved = 2;            // starts
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
 constexpr double kPortShare = 0.02,
-                 kLeafShare = 0.002;         // of the time, for the port-seconds and leaves of a start
-constexpr double kReach = 2.5;               // `smooth` is at most so many times the seconds
-constexpr std::uint64_t kStepsPerHop = 100;  // of `WorkMeter`, each a fifth of a nanosecond
-constexpr std::uint64_t kStepsPerMove = 200;
+                 kLeafShare = 0.002;  // of the time, for the port-seconds and leaves of a start
+constexpr double kReach = 2.5;        // `smooth` is at most so many times the seconds
+constexpr std::uint64_t kStepsPerHop = GangLoads::kStepsPerHop;
+constexpr std::uint64_t kStepsPerMove = 200, kStepsPerEdge = 50, kStepsPerPlace = 20;
+constexpr std::size_t kMostAssignments = 5040;  // to compare all
+constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 struct Mapping {
     double seconds = 0.0, port_seconds = 0.0;
@@ -52,13 +55,13 @@ struct Mapping {
 
 class Search {
   public:
-    Search(const GangParams& params, const Problem& problem)
+    Search(const GangParams& params, const Problem& problem, WorkMeter& meter)
         : params_(params),
           problem_(problem),
           loads_(params),
           layout_(params, problem),
           random_(params.items.seed),
-          meter_(params.items.stop) {
+          meter_(meter) {
         for (Index leaf = 0; leaf < problem.leaves; ++leaf) {
             if (layout_.room(leaf, 0.0) > 0) leaves_.push_back(leaf);
         }
@@ -66,19 +69,14 @@ class Search {
 
     GangResult run() {
         std::vector<Mapping> starts = first_mappings();
-        if (starts.empty()) return {};
         std::ranges::stable_sort(starts, [](const auto& a, const auto& b) { return a.is_better_than(b); });
         best_ = fullest(starts);
-        if (starts.size() > kImproved) starts.resize(kImproved);
-        if (!is_done() && is_worth_more(starts.front())) {
-            for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
-                improve(starts[i], left() / (starts.size() - i));
-            }
-        }
+        if (!is_done() && !compare_all()) improve_best(starts);
+        const TrueTimes times = true_times();
         return {.found = true,
                 .vertex_of = best_.vertex_of,
-                .seconds = best_.seconds,
-                .port_seconds = best_.port_seconds,
+                .seconds = times.seconds,
+                .port_seconds = times.port_seconds,
                 .complete = !meter_.stopped(),
                 .work = loads_.work()};
     }
@@ -97,11 +95,60 @@ class Search {
         return meter_.spend(kStepsPerHop * hops + kStepsPerMove);
     }
 
+    // Infinite times where the search has to stop before they are known.
     Mapping measured(const std::vector<Index>& leaf_of) {
         layout_.set(leaf_of);
-        loads_.set(layout_.vertices());
-        return {loads_.seconds(), loads_.port_seconds(), layout_.leaves_in_use(), loads_.vertex_of(),
-                leaf_of};
+        Mapping found{kUnknown, kUnknown, layout_.leaves_in_use(), layout_.vertices(), leaf_of};
+        if (loads_.set(found.vertex_of, meter_)) {
+            found.seconds = loads_.seconds();
+            found.port_seconds = loads_.port_seconds();
+        }
+        return found;
+    }
+
+    struct TrueTimes {
+        double seconds = 0.0, port_seconds = 0.0;
+    };
+
+    // Of the best mapping, by the definition where a flow has no path or takes very long: else summed again
+    // after steps, as sums of floats drift.
+    TrueTimes true_times() {
+        TrueTimes times{best_.seconds, best_.port_seconds};
+        if (best_.leaf_of.empty() && best_.seconds < GangLoads::kNever) {
+            WorkMeter endless{StopCondition{}};
+            loads_.set(best_.vertex_of, endless);
+            times = {loads_.seconds(), loads_.port_seconds()};
+        }
+        if (best_.seconds < GangLoads::kNever || best_.seconds == kUnknown) return times;
+        const traffic::JobFlows flows = traffic::flows_of(*params_.network, params_.job, best_.vertex_of);
+        const auto phases =
+            ports::phase_times(params_.network->ports(), flows.phase_ends, flows.flows(), params_.others);
+        times = {};
+        for (std::size_t i = 0; i < phases.size(); ++i) {
+            times.seconds += std::max(phases[i].seconds, flows.rings[i].seconds);
+            times.port_seconds += phases[i].port_seconds;
+        }
+        return times;
+    }
+
+    // Compares all assignments of a small gang; false if there are too many.
+    bool compare_all() {
+        const std::vector<Assignment> all = all_assignments(params_, problem_, kMostAssignments);
+        for (const Assignment& one : all) {
+            if (is_done() || !loads_.set(one.vertex_of, meter_)) break;
+            const Mapping found{loads_.seconds(), loads_.port_seconds(), one.leaves, one.vertex_of, {}};
+            if (found.is_better_than(best_)) best_ = found;
+            if (spend()) break;
+        }
+        return !all.empty();
+    }
+
+    void improve_best(std::vector<Mapping>& starts) {
+        if (starts.size() > kImproved) starts.resize(kImproved);
+        if (!is_worth_more(starts.front())) return;
+        for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
+            improve(starts[i], left() / (starts.size() - i));
+        }
     }
 
     // True unless a short search finds nothing better than a mapping that is as fast as can be.
@@ -115,6 +162,7 @@ class Search {
     // Of the starts that are as good as the first one, that in the fewest and fullest domains.
     const Mapping& fullest(const std::vector<Mapping>& starts) const {
         const Mapping* best = &starts.front();
+        if (starts.size() == 1) return *best;
         tree_mapping::Use use(problem_, best->leaf_of);
         for (const Mapping& one : starts) {
             if (best->is_better_than(one)) break;
@@ -129,11 +177,13 @@ class Search {
     std::vector<Mapping> first_mappings() {
         if (!problem_.start.empty()) return {measured(problem_.start)};
         std::vector<Mapping> found = laid_along_plans();
-        const bool is_enough = std::ranges::any_of(found, [this](const Mapping& one) { return is_fastest(one); });
+        const bool is_enough =
+            std::ranges::any_of(found, [this](const Mapping& one) { return is_fastest(one); });
         if (!is_enough && has_pairs() && !meter_.stopped()) {
             tree_mapping::TreeMapParams params = params_.items;
             params.stop = meter_.deadline();
             const tree_mapping::TreeMapResult mapped = tree_mapping::map_to_tree(params);
+            meter_.look_at_clock();
             if (mapped.found) found.push_back(measured(mapped.leaf_of));
         }
         return found;
@@ -148,7 +198,8 @@ class Search {
     }
 
     std::vector<Mapping> laid_along_plans() {
-        const std::vector<tree_mapping::Order> orders = tree_mapping::orders_of(problem_, kMostOrders, meter_);
+        const std::vector<tree_mapping::Order> orders =
+            tree_mapping::orders_of(problem_, kMostOrders, meter_);
         const std::vector<Plan> plans = all_plans();
         std::vector<Mapping> found;
         std::set<std::vector<Index>> known;
@@ -158,19 +209,23 @@ class Search {
                 for (std::size_t i = 0; i < order.size(); ++i) leaf_of[index(order[i])] = plan[i];
                 if (!known.insert(leaf_of).second) continue;
                 found.push_back(measured(leaf_of));
-                // Beside others, a later plan may be as good on idle uplinks.
-                const bool is_last = is_enough_at(found.back()) && problem_.others.empty();
-                if (is_last || spend() || left() < params_.work / 2) return found;
+                if (spend() || is_last(found.back())) return found;
             }
-            // Other orders seldom take fewer port-seconds at no more time.
-            if (is_fastest(*std::ranges::min_element(found, {}, &Mapping::seconds))) return found;
+            const bool has_fastest = is_fastest(*std::ranges::min_element(found, {}, &Mapping::seconds));
+            if (has_fastest && loads_.work() > params_.work / kStartShare) return found;
         }
         return found;
     }
 
+    // Beside others, a later plan may be as good on idle uplinks.
+    bool is_last(const Mapping& start) const {
+        return left() < params_.work / 2 || (is_enough_at(start) && problem_.others.empty());
+    }
+
     // Plans of both kinds in turn.
     std::vector<Plan> all_plans() {
-        std::vector<Plan> rings = ring_plans(), others = tree_mapping::plans_of(problem_, kMostPlans, meter_), plans;
+        std::vector<Plan> others = tree_mapping::plans_of(problem_, kMostPlans, meter_);
+        std::vector<Plan> rings = ring_plans(), plans;
         std::set<Plan> known{{}};
         for (std::vector<Plan>* kind : {&rings, &others}) {
             std::erase_if(*kind, [&](const Plan& one) { return !known.insert(one).second; });
@@ -184,24 +239,29 @@ class Search {
 
     std::vector<Plan> ring_plans() {
         std::vector<Plan> plans;
-        const Index depth = ring_depth();
         const std::vector<double>& speeds = layout_.speeds();
         for (const Index block : blocks()) {
             for (std::size_t i = 0; i < std::min(speeds.size(), kMostSpeeds); ++i) {
-                const double speed = i + 1 == speeds.size() ? 0.0 : speeds[i];
-                std::vector<Index> room;
-                for (Index leaf = 0; leaf < problem_.leaves; ++leaf) room.push_back(layout_.room(leaf, speed));
-                for (const Index channels : kChannels) {
-                    if (channels > block) continue;
-                    if (meter_.spend(kStepsPerHop * problem_.parent.size())) return plans;
-                    const std::vector<Index> own = wide(room, depth, speed, channels);
-                    for (const bool near : {true, false}) {
-                        plans.push_back(ring_plan(problem_, own, depth, channels, block, near));
-                    }
-                }
+                add_ring_plans(block, i + 1 == speeds.size() ? 0.0 : speeds[i], plans);
             }
         }
         return plans;
+    }
+
+    // On adapters of at least this speed.
+    void add_ring_plans(Index block, double speed, std::vector<Plan>& plans) {
+        const Index depth = ring_depth();
+        std::vector<Index> room;
+        for (Index leaf = 0; leaf < problem_.leaves; ++leaf) room.push_back(layout_.room(leaf, speed));
+        for (const Index channels : kChannels) {
+            if (channels > block) continue;
+            const std::size_t size = problem_.parent.size() + index(problem_.items);
+            if (meter_.spend(kStepsPerPlace * size)) return;
+            const std::vector<Index> own = wide(room, depth, speed, channels);
+            for (const Choice choice : {Choice::kNear, Choice::kLargest, Choice::kTightest}) {
+                plans.push_back(ring_plan(problem_, own, depth, channels, block, choice));
+            }
+        }
     }
 
     // All items, then the sizes of the groups that the phases of most GB join.
@@ -239,6 +299,7 @@ class Search {
         };
         const std::int64_t begin = phase == 0 ? 0 : problem_.phase_ends[index(phase - 1)];
         for (std::int64_t i = begin; i < problem_.phase_ends[index(phase)]; ++i) {
+            if (meter_.pass_time(kStepsPerEdge)) break;
             const auto edge = static_cast<std::size_t>(i);
             root[index(find(problem_.from[edge]))] = find(problem_.to[edge]);
         }
@@ -278,7 +339,7 @@ class Search {
 
     void improve(const Mapping& start, std::uint64_t work) {
         if (leaves_.empty() || problem_.items == 0) return;
-        measured(start.leaf_of);
+        if (measured(start.leaf_of).seconds == kUnknown) return;
         scale_ = start.seconds > 0.0 ? start.seconds : 1.0;
         port_scale_ = start.port_seconds;
         double now = energy();
@@ -346,7 +407,8 @@ class Search {
         const std::vector<Index> ours = layout_.items_on(from), theirs = layout_.items_on(target);
         if (ours.size() != theirs.size() || ours.size() < 2) return false;
         for (std::size_t i = 0; i < ours.size(); ++i) {
-            if (!problem_.may_go(ours[i], from, target) || !problem_.may_go(theirs[i], target, from)) return false;
+            if (!problem_.may_go(ours[i], from, target) || !problem_.may_go(theirs[i], target, from))
+                return false;
         }
         layout_.begin();
         for (std::size_t i = 0; i < ours.size(); ++i) layout_.swap_items(ours[i], theirs[i], moves_);
@@ -400,40 +462,14 @@ class Search {
     GangLoads loads_;
     Layout layout_;
     Random random_;
-    WorkMeter meter_;
-    std::vector<Index> leaves_{};  // with room
+    WorkMeter& meter_;
+    std::vector<Index> leaves_{};               // with room
     std::vector<std::vector<Index>> groups_{};  // of each phase, once asked for
     std::vector<Moved> moves_{};
     Mapping best_{};
     double scale_ = 1.0, port_scale_ = 0.0;
     std::uint64_t spent_ = 0;
 };
-
-void check(const GangParams& params, const Problem& problem) {
-    const auto refuse = [](const char* what) { throw std::invalid_argument(what); };
-    if (params.network == nullptr) refuse("network is missing");
-    if (params.leaf_ends.size() != index(problem.leaves)) refuse("leaf_ends has not an entry for each leaf");
-    std::int64_t last = 0;
-    for (const std::int64_t end : params.leaf_ends) {
-        if (end < last) refuse("leaf_ends descends");
-        last = end;
-    }
-    if (last != static_cast<std::int64_t>(params.places.size()))
-        refuse("leaf_ends does not end at the last place");
-    if (problem.items > 0 && params.tasks.size() % index(problem.items) != 0)
-        refuse("tasks are not equal items");
-    std::vector<std::uint8_t> seen(params.tasks.size(), 0);
-    for (const std::int32_t task : params.tasks) {
-        if (task < 0 || index(task) >= seen.size() || seen[index(task)] != 0)
-            refuse("tasks are not 0..n-1, each once");
-        seen[index(task)] = 1;
-    }
-    std::set<std::int32_t> vertices;
-    for (const std::int32_t vertex : params.places) {
-        const bool exists = vertex >= 0 && vertex < params.network->ports().num_vertices();
-        if (!exists || !vertices.insert(vertex).second) refuse("places are not distinct vertices");
-    }
-}
 
 }  // namespace
 
@@ -442,8 +478,8 @@ GangResult map_gang(const GangParams& params) {
     check(params, problem);
     if (!problem.has_enough_room) return {};
     WorkMeter meter(params.items.stop);
-    if (!problem.list_neighbours(meter)) {}
-    return Search(params, problem).run();
+    problem.list_neighbours(meter);  // if it stops, a first mapping needs none
+    return Search(params, problem, meter).run();
 }
 
 }  // namespace topoplace::gang_mapping

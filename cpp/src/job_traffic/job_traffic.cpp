@@ -2,87 +2,74 @@
 #include "topoplace/job_traffic.hpp"
 
 #include <algorithm>
-#include <stdexcept>
-#include <string>
+#include <utility>
 
 #include "graph/index.hpp"
+#include "job_traffic/checks.hpp"
 #include "job_traffic/flow_maker.hpp"
 
 namespace topoplace::traffic {
 namespace {
 
-template <class T>
-[[noreturn]] void refuse(const char* name, std::size_t i, T value, const char* rule) {
-    throw std::invalid_argument(std::string(name) + "[" + std::to_string(i) + "] = " + std::to_string(value) +
-                                ": " + rule);
+// Vertices of one machine whose rates are known are different terminals of these.
+void check_terminals(const CollectiveNetworkParams& params) {
+    std::vector<std::uint64_t> known(params.rates_of.size(), 0);
+    for (std::size_t i = 0; i < params.machine.size(); ++i) {
+        const std::size_t machine = index(params.machine[i]);
+        if (params.rates_of[machine] == kNone) continue;
+        const collective::RingRates& rates = *params.rates[index(params.rates_of[machine])];
+        const std::int32_t local = params.local[i];
+        if (local < 0 || local >= rates.num_terminals()) refuse("local", i, local, "out of range");
+        const std::uint64_t bit = std::uint64_t{1} << index(local);
+        if ((known[machine] & bit) != 0) refuse("local", i, local, "twice on one machine");
+        known[machine] |= bit;
+    }
 }
 
-void check_size(const char* name, std::size_t size, std::size_t expected) {
-    if (size == expected) return;
-    throw std::invalid_argument(std::string(name) + " has " + std::to_string(size) + " entries, not " +
-                                std::to_string(expected));
-}
-
-void check_range(const char* name, std::span<const std::int32_t> values, std::int32_t low, std::size_t end) {
+void check_speeds(const char* name, std::span<const double> values, std::size_t count) {
+    check_size(name, values.size(), count);
     for (std::size_t i = 0; i < values.size(); ++i) {
-        if (values[i] < low || (values[i] >= 0 && index(values[i]) >= end)) {
-            refuse(name, i, values[i], "out of range");
-        }
+        if (!(values[i] >= 0.0)) refuse(name, i, values[i], "below 0");
     }
 }
 
-void check_ends(const char* name, std::span<const std::int64_t> ends, std::size_t count) {
-    std::int64_t last = 0;
-    for (std::size_t i = 0; i < ends.size(); ++i) {
-        if (ends[i] < last) refuse(name, i, ends[i], "descends");
-        last = ends[i];
-    }
-    if (static_cast<std::size_t>(last) != count) {
-        refuse(name, ends.size(), last, "does not end where the array does");
-    }
-}
-
-void check_job(const JobCollectives& job, std::span<const std::int32_t> vertex_of, std::size_t vertices) {
-    check_ends("phase_ends", job.phase_ends, job.kinds.size());
-    check_size("ends", job.ends.size(), job.kinds.size());
-    check_ends("ends", job.ends, job.tasks.size());
-    check_size("gigabytes", job.gigabytes.size(), job.kinds.size());
-    if (!job.received.empty()) check_size("received", job.received.size(), job.tasks.size());
-    check_range("tasks", job.tasks, 0, vertex_of.size());
-    check_range("vertex_of", vertex_of, 0, vertices);
-    for (std::size_t i = 0; i < job.kinds.size(); ++i) {
-        if (job.kinds[i] > static_cast<std::uint8_t>(Kind::kSends)) {
-            refuse("kinds", i, int{job.kinds[i]}, "there is no such kind");
-        }
-        if (job.ends[i] - job.begin_of(i) < 2)
-            refuse("ends", i, job.ends[i], "a collective of fewer than two");
-        if (!(job.gigabytes[i] >= 0.0 && job.gigabytes[i] <= 1e18)) {
-            refuse("gigabytes", i, job.gigabytes[i], "not in 0..1e18");
-        }
-    }
-}
-
-}  // namespace
-
-CollectiveNetwork::CollectiveNetwork(const ports::PortNetwork& network, const CollectiveNetworkParams& params)
-    : ports_(network) {
+void check(const CollectiveNetworkParams& params, const ports::PortNetwork& network) {
     const std::size_t n = index(network.num_vertices()), machines = params.rates_of.size();
     const std::pair<const char*, std::span<const std::int32_t>> given[] = {
         {"machine", params.machine},  {"local", params.local}, {"domain", params.domain},
         {"adapter", params.adapter},  {"rail", params.rail},   {"near", params.near},
         {"switches", params.switches}};
     for (const auto& [name, values] : given) check_size(name, values.size(), n);
-    check_size("switched", params.switched.size(), n);
-    check_size("reduced", params.reduced.size(), n);
-    check_size("most_reduced", params.most_reduced.size(), n);
+    check_speeds("switched", params.switched, n);
+    check_speeds("reduced", params.reduced, n);
+    check_speeds("most_reduced", params.most_reduced, n);
     check_size("has_links", params.has_links.size(), n);
     check_range("machine", params.machine, 0, machines);
     check_range("domain", params.domain, 0, n + machines);
+    check_range("adapter", params.adapter, kNone, index(network.num_ports()));
     check_range("rates_of", params.rates_of, kNone, params.rates.size());
+    check_terminals(params);
+}
+
+void check_vertices(std::span<const std::int32_t> vertex_of, std::size_t vertices) {
+    check_range("vertex_of", vertex_of, 0, vertices);
+    std::vector<std::int32_t> sorted(vertex_of.begin(), vertex_of.end());
+    std::ranges::sort(sorted);
+    const auto twice = std::ranges::adjacent_find(sorted);
+    if (twice == sorted.end()) return;
+    const auto last = std::find(vertex_of.rbegin(), vertex_of.rend(), *twice);
+    refuse("vertex_of", static_cast<std::size_t>(vertex_of.rend() - last) - 1, *twice, "of two tasks");
+}
+
+}  // namespace
+
+CollectiveNetwork::CollectiveNetwork(const ports::PortNetwork& network, const CollectiveNetworkParams& params)
+    : ports_(network) {
+    check(params, network);
     for (const std::int32_t number : params.rates_of) {
         rates_of_.push_back(number == kNone ? nullptr : params.rates[index(number)]);
     }
-    for (std::size_t i = 0; i < n; ++i) {
+    for (std::size_t i = 0; i < params.machine.size(); ++i) {
         num_domains_ = std::max(num_domains_, params.domain[i] + 1);
         vertices_.push_back({params.machine[i], params.local[i], params.domain[i], params.adapter[i],
                              params.rail[i], params.near[i], params.switches[i], params.has_links[i] != 0,
@@ -97,7 +84,8 @@ double reduced_bandwidth(std::int64_t n, double reduced, double most) {
 
 JobFlows flows_of(const CollectiveNetwork& network, const JobCollectives& job,
                   std::span<const std::int32_t> vertex_of, bool planned) {
-    check_job(job, vertex_of, index(network.ports().num_vertices()));
+    check_job(job, vertex_of.size());
+    check_vertices(vertex_of, index(network.ports().num_vertices()));
     FlowMaker maker(network, job, planned);
     JobFlows found;
     Made made;

@@ -14,7 +14,7 @@ struct NetworkCase {
     std::vector<double> speeds{};
     std::vector<std::int32_t> entry{}, segment_of{}, domain{}, uplink{}, links{};
     std::vector<std::uint8_t> is_slower{};
-    std::vector<std::int32_t> group{}, lane{};
+    std::vector<std::int32_t> group{}, lane{}, access{};
 
     topoplace::ports::NetworkParams params() const {
         return {.num_vertices = n,
@@ -25,6 +25,7 @@ struct NetworkCase {
                 .uplink = uplink,
                 .links = links,
                 .is_slower = is_slower,
+                .access = access,
                 .group = group,
                 .lane = lane};
     }

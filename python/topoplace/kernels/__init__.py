@@ -69,6 +69,7 @@ if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interprete
     from topoplace.kernels.gang_mapping import GangMapping as GangMapping
     from topoplace.kernels.gang_mapping import GangPlaces as GangPlaces
     from topoplace.kernels.gang_mapping import map_gang as map_gang
+    from topoplace.kernels.gang_mapping import verify_gang_mapping as verify_gang_mapping
     from topoplace.kernels.job_traffic import CollectiveNetwork as CollectiveNetwork
     from topoplace.kernels.job_traffic import JobCollectives as JobCollectives
     from topoplace.kernels.job_traffic import Places as Places
@@ -159,6 +160,7 @@ __all__ = [
     "verify_distribution",
     "verify_embedding",
     "verify_flow",
+    "verify_gang_mapping",
     "verify_group_packing",
     "verify_least_flow",
     "verify_rings",
@@ -169,7 +171,7 @@ __all__ = [
 ]
 
 _LATER = {
-    **dict.fromkeys(("GangMapping", "GangPlaces", "map_gang"), "gang_mapping"),
+    **dict.fromkeys(("GangMapping", "GangPlaces", "map_gang", "verify_gang_mapping"), "gang_mapping"),
     **dict.fromkeys(
         (
             "CollectiveNetwork",

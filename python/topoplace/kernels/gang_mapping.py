@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from time import perf_counter
 from typing import NamedTuple
 
 import numpy as np
@@ -16,6 +17,7 @@ from topoplace.kernels.port_network import FlowCounts
 from topoplace.kernels.tree_mapping import MOVES, Exchanges, PortTree, items_of, tree_of
 
 Ints = NDArray[np.int32]
+Reals = NDArray[np.float64]
 WORK = 1 << 22
 """Hops that a search loads if nothing else is asked: about a tenth of a second."""
 
@@ -27,7 +29,7 @@ class GangPlaces:
     tasks: ArrayLike
     """(items, t) the tasks of each item, which are on one leaf."""
     leaf_ends: ArrayLike
-    """(l,) the number of places of each leaf and those before it."""
+    """(l,) the number of places of each leaf, enough for its room, and those before it."""
     places: ArrayLike
     """(p,) vertices."""
 
@@ -38,7 +40,8 @@ class GangMapping(NamedTuple):
     vertex_of: Ints
     """(n,) the vertex of each task."""
     seconds: float
-    """Of all phases, beside the others."""
+    """Of all phases, beside the others; infinity if two tasks have no path. Seconds and port-seconds are both infinite
+    if the timeout ended the search before it knew them."""
     port_seconds: float
     """GB / (GB/s), summed over the hops of all uplinks."""
     complete: bool
@@ -66,14 +69,16 @@ def map_gang(
 ) -> GangMapping | None:
     """Put each task on a vertex, so that what the job exchanges takes the least time, and then for few port-seconds.
 
-    Returns None if there is not enough room. The answer is a heuristic's; the same arguments give the same answer.
+    Returns None if there is not enough room. Of a few tasks and places, all assignments are compared; else the answer
+    is a heuristic's. The same arguments give the same answer.
 
     Args:
         tree: The domains of the leaves; its speeds decide where searches start, and nothing else.
         exchanges: What items exchange, for the same purpose.
         start: (items,) a leaf for each item from which to search; by default many starts are tried.
         confined: (items,) the depth of the domain of `start` that each item may not leave.
-        others: Flows of other jobs in the same network. Each counts up to the GB of the job's own largest flow.
+        others: Flows of other jobs in the same network. On a hop that the job uses, each of them counts up to the GB of
+            the job's own largest flow there.
         least_seconds: No mapping takes fewer seconds; the search ends where it reaches them.
         seed: Of random steps.
         work: Number of hops to load.
@@ -84,27 +89,86 @@ def map_gang(
     Raises:
         ValueError: For an argument that is out of range.
     """
-    for one, kind, name in (
-        (network, CollectiveNetwork, "network"),
-        (job, JobCollectives, "job"),
-        (places, GangPlaces, "places"),
-    ):
-        _checks.instance(one, kind, name, ValueError)
-    found = _core.map_gang(
-        network.native,
-        job.native,
-        tree_of(tree),
-        items_of(exchanges, start, confined, others_of_tree),
-        (
-            integers(places.tasks, "tasks", ndim=2).reshape(-1),
-            np.asarray(places.leaf_ends, np.int64),
-            integers(places.places, "places"),
-        ),
-        None if others is None else others.native,
+    begin, limit = perf_counter(), checked_seconds(timeout)
+    arguments = (
+        *_arguments(network, job, tree, exchanges, places, (start, confined, others_of_tree), others),
         _checks.real(least_seconds, "least_seconds", ValueError, low=0.0),
         _checks.integer(seed, "seed", ValueError, low=0, high=INT64_MAX),
         _checks.integer(work, "work", ValueError, low=0, high=INT64_MAX),
         _checks.integer(moves, "moves", ValueError, low=0, high=INT64_MAX),
-        checked_seconds(timeout),
     )
+    # To read millions of edges takes time too.
+    left = None if limit is None else max(0.0, limit + begin - perf_counter())
+    found = _core.map_gang(*arguments, left)
     return GangMapping(*found[1:]) if found[0] else None
+
+
+def verify_gang_mapping(
+    network: CollectiveNetwork,
+    job: JobCollectives,
+    tree: PortTree,
+    exchanges: Exchanges,
+    places: GangPlaces,
+    mapping: GangMapping,
+    *,
+    start: ArrayLike = (),
+    confined: ArrayLike = (),
+    others: FlowCounts | None = None,
+) -> bool:
+    """Return True if the mapping keeps the rooms, the items and the domains of `confined`, and takes the time it says.
+
+    The check uses only the definition and shares no code with the search, but for the checks of arguments. A mapping
+    whose seconds and port-seconds are both infinite says nothing about its time.
+
+    Raises:
+        ValueError: For an argument that is out of range.
+    """
+    vertex_of = integers(mapping.vertex_of, "vertex_of")
+    arguments = _arguments(network, job, tree, exchanges, places, (start, confined, ()), others)
+    return _core.verify_gang(*arguments, vertex_of, mapping.seconds, mapping.port_seconds) is None
+
+
+_Items = tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints, Reals]
+_Tree = tuple[Ints, Ints, Reals, Ints, Reals]
+_Arguments = tuple[
+    _core.CollectiveNetwork,
+    _core.JobCollectives,
+    _Tree,
+    _Items,
+    tuple[Ints, NDArray[np.int64], Ints],
+    _core.FlowCounts | None,
+]
+
+
+def _arguments(
+    network: CollectiveNetwork,
+    job: JobCollectives,
+    tree: PortTree,
+    exchanges: Exchanges,
+    places: GangPlaces,
+    items: tuple[ArrayLike, ArrayLike, ArrayLike],
+    others: FlowCounts | None,
+) -> _Arguments:
+    """Return what both functions of the extension take; ValueError for what has the wrong type or shape.
+
+    items: start, confined and others, as `map_to_tree` takes them.
+    """
+    _checks.instance(network, CollectiveNetwork, "network", ValueError)
+    _checks.instance(job, JobCollectives, "job", ValueError)
+    _checks.instance(places, GangPlaces, "places", ValueError)
+    if others is not None:
+        _checks.instance(others, FlowCounts, "others", ValueError)
+        if others.network is not network.network:
+            raise ValueError("others are flows of another network")
+    return (
+        network.native,
+        job.native,
+        tree_of(tree),
+        items_of(exchanges, *items),
+        (
+            integers(places.tasks, "tasks", ndim=2).reshape(-1),
+            integers(places.leaf_ends, "leaf_ends").astype(np.int64),
+            integers(places.places, "places"),
+        ),
+        None if others is None else others.native,
+    )

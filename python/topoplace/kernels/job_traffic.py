@@ -139,11 +139,14 @@ class JobCollectives:
         gigabytes: ArrayLike,
         received: ArrayLike = (),
     ) -> None:
-        self.num_phases = len(np.asarray(phase_ends))
+        phases, of_kind = integers(phase_ends, "phase_ends"), integers(kinds, "kinds")
+        for i in np.flatnonzero((of_kind < 0) | (of_kind >= len(KINDS)))[:1]:
+            raise ValueError(f"kinds[{i}] = {of_kind[i]} is not in 0..{len(KINDS) - 1}")
+        self.num_phases = len(phases)
         self.native = _core.JobCollectives(
-            np.asarray(phase_ends, np.int64),
-            np.asarray(kinds, np.uint8),
-            np.asarray(ends, np.int64),
+            phases.astype(np.int64),
+            of_kind.astype(np.uint8),
+            integers(ends, "ends").astype(np.int64),
             integers(tasks, "tasks"),
             reals(gigabytes, "gigabytes"),
             reals(received, "received"),

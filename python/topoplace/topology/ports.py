@@ -157,6 +157,11 @@ class Ports:
         return found[0], found[1]
 
     @cached_property
+    def has_adapters(self) -> bool:
+        """True if some GPU has a network adapter."""
+        return bool((self.adapters >= 0).any())
+
+    @cached_property
     def most_of_a_gpu(self) -> float:
         """GB/s of all ports of a GPU together, at most: its links, and its entries."""
         if not len(self.gb_per_s):

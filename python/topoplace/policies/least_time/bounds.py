@@ -199,15 +199,31 @@ def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine
     return least * _ROUNDING
 
 
+def least_if_split(job: JobGraph, view: ClusterView) -> float:
+    """Return seconds that no placement of a job on several machines beats; infinity where there are none."""
+    topology = view.cluster.topology
+    is_alone = topology.num_machines == 1 or not job.edges or not topology.derived(Ports).has_adapters
+    return math.inf if is_alone else _least_over_machines(job, topology.derived(Ports))
+
+
 def _least_over_machines(job: JobGraph, ports: Ports) -> float:
     """Return the least seconds if two tasks that exchange something are on different machines; 0 if none need to."""
     if not _is_joined(job):
         return 0.0
-    fastest = max(ports.fastest_entries[0][1], ports.fastest_entries[1][1])
     return min(
-        min(_one_way(batch, float(batch.carried.min())) for batch in batches) / fastest
-        for batches in job.traffic.values()
+        min(_least_of_one_apart(batch, ports) for batch in batches) for batches in job.traffic.values()
     )
+
+
+def _least_of_one_apart(batch: Batch, ports: Ports) -> float:
+    """Return the least seconds if a collective, whichever, is on several machines: by adapters, or by NVLinks."""
+    least, most = float(batch.carried.min()), batch.tasks.shape[1] // 2
+    is_ring = batch.kind in RING_KINDS
+    fastest = max(
+        min(most * fastest, all_of_machine) if is_ring else fastest
+        for fastest, all_of_machine in ports.fastest_entries
+    )
+    return least / fastest if is_ring else least / 2 / fastest
 
 
 def _is_joined(job: JobGraph) -> bool:

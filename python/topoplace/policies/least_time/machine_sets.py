@@ -68,6 +68,8 @@ class Timing(NamedTuple):
     """The rates of links by which the library plans rings."""
     alternatives: int = 1
     """How many of a machine's fastest sets are wanted; slower ones may be left out."""
+    near_only: bool = False
+    """True compares only few sets of GPUs that are near each other."""
 
 
 def _nearness(link: Link) -> int:
@@ -154,7 +156,7 @@ def ranked(
     """
     machine = machine_class.alone.derived(_Machine)
     if not machine.is_alike or machine_class.partitions:
-        is_proven = _are_all_compared(machine, request, machine_class, free)
+        is_proven = _are_all_compared(machine, request, machine_class, free, timing)
         for one in _ranked(machine, request, machine_class, state, free, timing, required):
             if one.seconds == math.inf:  # tasks that communicate have no path
                 continue
@@ -240,7 +242,7 @@ def _ranked(
     required: Mask,
 ) -> list[_Ranked]:
     """Return the best ways, the best first; where all GPUs are alike, without their time."""
-    sets = _sets(machine, request, machine_class, free, required)
+    sets = _sets(machine, request, machine_class, free, timing, required)
     if not len(sets):
         return []
     gpus, seconds = sets, np.zeros(len(sets))
@@ -262,7 +264,12 @@ def _ranked(
 
 
 def _sets(
-    machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask, required: Mask
+    machine: _Machine,
+    request: JobRequest,
+    machine_class: MachineClass,
+    free: Mask,
+    timing: Timing,
+    required: Mask,
 ) -> Ints:
     """Return (s, k) the sets to compare, each with its GPUs ascending."""
     if machine_class.partitions:
@@ -277,7 +284,7 @@ def _sets(
         numbers = list(members(region & ~required))
         if not size:
             sets = np.empty((1, 0), np.int32)
-        elif _are_few(machine, request, region):
+        elif _are_few(machine, request, region, timing):
             sets = _members(masks_of(numbers, size), size)
         else:
             sets = _near_sets(machine, np.array(numbers), size)
@@ -285,16 +292,16 @@ def _sets(
     return np.concatenate(found)
 
 
-def _are_few(machine: _Machine, request: JobRequest, free: Mask) -> bool:
-    few = math.comb(free.bit_count(), request.size) <= _MOST_SETS
+def _are_few(machine: _Machine, request: JobRequest, free: Mask, timing: Timing) -> bool:
+    few = not timing.near_only and math.comb(free.bit_count(), request.size) <= _MOST_SETS
     return few and machine.topology.num_gpus <= MAX_GPUS
 
 
 def _are_all_compared(
-    machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask
+    machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask, timing: Timing
 ) -> bool:
     """Return True if every set of GPUs is compared, and every order of tasks that may take another time."""
-    few_sets = bool(machine_class.partitions) or _are_few(machine, request, free)
+    few_sets = bool(machine_class.partitions) or _are_few(machine, request, free, timing)
     few_orders = request.size <= _ALL_ORDERS and not _has_inner_rings(machine, request)
     return few_sets and (not request.job.edges or _is_one_ring(machine, request) or few_orders)
 
