@@ -166,6 +166,8 @@ class Ports:
     @cached_property
     def most_of_a_gpu(self) -> float:
         """GB/s of all ports of a GPU together, at most: its links, and its entries."""
+        if not len(self.gb_per_s):
+            return 0.0
         ends = self._tiles.links[0]
         sums = np.zeros(len(self._machine_of))
         for column in (0, 1):

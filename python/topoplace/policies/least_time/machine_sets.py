@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -22,6 +22,7 @@ from topoplace.engine.memo import Memo
 from topoplace.jobs.groups import GPU
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.communication import RING_KINDS, measured, task_flows
+from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.ports import Ports
 
@@ -126,6 +127,8 @@ class Chosen:
     """True if all sets of the machine's GPUs, and all orders that matter, were compared."""
     utility: float | None = None
     """How fast that is, compared with an idle cluster (`LeastTime`), for a job that asks for a utility."""
+    bandwidths: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The scores of `bandwidth_scores`."""
 
 
 class _Ranked(NamedTuple):
@@ -158,7 +161,8 @@ def ranked(
             if one.seconds == math.inf:  # tasks that communicate have no path
                 continue
             graded = grade(one.seconds, timing.slack)
-            yield _option(one.gpus, (graded, *one.order), Chosen(one.seconds, is_proven))
+            carried = _bandwidths(machine, request, one.gpus, one.seconds, timing)
+            yield _option(one.gpus, (graded, *one.order), Chosen(one.seconds, is_proven, bandwidths=carried))
         return
 
     def sets() -> list[_Ranked]:
@@ -190,9 +194,16 @@ def of_any(machine_class: MachineClass, request: JobRequest, timing: Timing) -> 
         machine = machine_class.alone.derived(_Machine)
         gpus, seconds = _times(machine, request, first, timing)
         (exact,) = _with_inner_rings(machine, request, gpus, seconds, timing).tolist()
-        return Chosen(exact, is_proven=True), grade(exact, timing.slack)
+        carried = _bandwidths(machine, request, range(request.size), exact, timing)
+        return Chosen(exact, is_proven=True, bandwidths=carried), grade(exact, timing.slack)
 
     return request.table((Chosen, machine_class, timing), find)
+
+
+def _bandwidths(
+    machine: _Machine, request: JobRequest, gpus: Sequence[int], seconds: float, timing: Timing
+) -> Mapping[str, float]:
+    return bandwidth_scores(request.job, seconds, gpus, machine.topology, timing.rates)
 
 
 def fastest_rings(view: ClusterView, size: int, rates: Rates | str) -> float:

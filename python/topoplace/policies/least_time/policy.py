@@ -25,6 +25,7 @@ from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels.deadline import deadline
 from topoplace.objectives.communication import measured, running_gangs
+from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.policies.least_time import bounds, machine_sets, waiting
 
 if TYPE_CHECKING:
@@ -302,14 +303,16 @@ class LeastTime(MachinePolicy):
         found = measured(job, placed, topology, rates=self._timing.rates)
         if found.seconds == np.inf:
             return None
+        carried = bandwidth_scores(job, found.seconds, gpus, topology, self._timing.rates)
+        chosen = machine_sets.Chosen(found.seconds, bandwidths=carried)
         if request.asks_utility:
             utility = self._utility(found.seconds, request, view)
-            return Evaluation(utility, machine_sets.Chosen(found.seconds, utility=utility))
+            return Evaluation(utility, replace(chosen, utility=utility))
         others = self._others(view)
         seconds = found.seconds
         if others is not None:
             seconds = measured(job, placed, topology, others=others, rates=self._timing.rates).seconds
-        return Evaluation(-seconds, machine_sets.Chosen(found.seconds))
+        return Evaluation(-seconds, chosen)
 
     def _others(self, view: ClusterView) -> kernels.FlowCounts | None:
         """Return the flows of running gangs; None if they do not count, or there are none."""
@@ -330,10 +333,10 @@ class LeastTime(MachinePolicy):
         return job.min_utility - _ROUNDING if job.min_utility else -math.inf
 
     def scores(self, details: Any) -> Mapping[str, float]:
-        """Return the communication time, and the utility of a job that asks for one."""
+        """Return the communication time, the bandwidths behind it, and the utility of a job that asks for one."""
         chosen: machine_sets.Chosen = details
-        time = {"communication_time": chosen.seconds}
-        return time if chosen.utility is None else {**time, "utility": chosen.utility}
+        found = {"communication_time": chosen.seconds, **chosen.bandwidths}
+        return found if chosen.utility is None else {**found, "utility": chosen.utility}
 
     def is_proven(self, details: Any) -> bool:
         """Return True if all sets of GPUs, and all orders that matter, were compared."""
