@@ -31,7 +31,7 @@ constexpr std::uint64_t kFirstShare = 16;       // of the work, before more is s
 constexpr std::size_t kImproved = 2;            // starts
 constexpr std::size_t kMostCompared = 256;      // for fuller domains
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
-constexpr std::array kHeats{10.0, 100.0};       // for few items, which have few good steps, so many times as much
+constexpr std::array kHeats{10.0, 100.0};  // for few items, which have few good steps, so many times as much
 constexpr Index kFewItems = 16;
 constexpr double kPortShare = 0.02,
                  kLeafShare = 0.002;         // of the time, for the port-seconds and leaves of a start
@@ -104,8 +104,8 @@ class Search {
     Mapping measured(const std::vector<Index>& leaf_of) {
         layout_.set(leaf_of);
         loads_.set(layout_.vertices());
-        return {loads_.seconds(), loads_.port_seconds(), loads_.port_gigabytes(), layout_.leaves_in_use(),
-                loads_.vertex_of(), leaf_of};
+        return {loads_.seconds(),        loads_.port_seconds(), loads_.port_gigabytes(),
+                layout_.leaves_in_use(), loads_.vertex_of(),    leaf_of};
     }
 
     // True unless a short search finds nothing better than a mapping that is as fast as can be.
@@ -128,8 +128,9 @@ class Search {
         }
     }
 
-    // Of the starts that take no more time, leaves and GB over uplinks than the best mapping, that in the fewest and
-    // fullest domains, if it is in fewer or fuller ones. Port-seconds alone would favour domains with more ports.
+    // Of the starts that take no more time, leaves and GB over uplinks than the best mapping, that in the
+    // fewest and fullest domains, if it is in fewer or fuller ones. Port-seconds alone would favour domains
+    // with more ports.
     void choose_fullest(const std::vector<Mapping>& starts) {
         tree_mapping::Use use(problem_, best_.leaf_of);
         std::size_t compared = 0;
