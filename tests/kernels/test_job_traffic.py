@@ -128,17 +128,21 @@ def test_wrong_places_of_tasks_are_named() -> None:
 )
 def test_wrong_networks_are_named(changes: dict[str, Any], message: str) -> None:
     ports = kernels.PortNetwork([1.0, 1.0], [[0, 1]], [0], [[0, 0]], [[-1, -1]])
-    right = dict.fromkeys(kernels.Places._fields, [0, 0]) | {"local": [0, 1]}
+    right = {name: [0, 0] for name in kernels.Places._fields} | {"local": [0, 1]}
     zeros = kernels.SwitchRates(*(np.zeros(2) for _ in range(3)))
     assert kernels.CollectiveNetwork(ports, kernels.Places(**right), zeros, [0, 0], [None])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=message):
         kernels.CollectiveNetwork(ports, kernels.Places(**(right | changes)), zeros, [0, 0], [None])  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"reducing|reduced\[1\]"):
-        kernels.CollectiveNetwork(ports, kernels.Places(**right), zeros._replace(reducing=[0, np.nan]), [0, 0], [None])  # type: ignore[arg-type]
+        kernels.CollectiveNetwork(
+            ports, kernels.Places(**right), zeros._replace(reducing=[0, np.nan]), [0, 0], [None]
+        )  # type: ignore[arg-type]
 
 
 def test_wrong_rates_are_named() -> None:
-    ring = kernels.RingNetwork(2, [9], [kernels.Route(0, 1, 0, [(0, 1000)]), kernels.Route(1, 0, 0, [(0, 1000)])])
+    ring = kernels.RingNetwork(
+        2, [9], [kernels.Route(0, 1, 0, [(0, 1000)]), kernels.Route(1, 0, 0, [(0, 1000)])]
+    )
     rules = [kernels.ChannelRules([3])]
     assert kernels.RingRates(ring, [0, 0], rules, rules)
     with pytest.raises(ValueError, match=r"class_of\[1\] = 1: there is no such class"):
