@@ -72,6 +72,10 @@ void register_gang_mapping(py::module_& module) {
     module.def("map_gang", &map_gang, py::arg("network"), py::arg("job"), py::arg("tree"), py::arg("items"),
                py::arg("gang"), py::arg("others"), py::arg("least_seconds"), py::arg("seed"), py::arg("work"),
                py::arg("moves"), py::arg("timeout"));
+    module.def("verify_gang", &verify_gang, py::arg("network"), py::arg("job"), py::arg("tree"),
+               py::arg("items"), py::arg("gang"), py::arg("others"), py::arg("vertex_of").noconvert(),
+               py::arg("seconds"), py::arg("port_seconds"),
+               "None where the mapping is right, else the reason why it is not.");
 }
 
 }  // namespace topoplace::bindings

@@ -260,6 +260,38 @@ TEST(routes_and_times_are_those_of_the_definition) {
     CHECK(paths > check::rounds(2000) && infinite > check::rounds(2000) / 10);
 }
 
+// What one vertex passes on its side, and the other one on its own, is the route.
+TEST(approaches_are_both_sides_of_a_route) {
+    topoplace::Random random(23);
+    std::int32_t paths = 0;
+    for (std::int32_t i = 0; i < check::rounds(1000); ++i) {
+        Network c = random_network(random);
+        const bool has_others =
+            !c.links.empty() || std::ranges::any_of(c.group, [](auto g) { return g >= 0; });
+        CHECK((ports::PortNetwork(c.params()).num_approaches() == 0) == has_others);
+        c.links = c.group = c.lane = {};
+        c.is_slower = {};
+        const ports::PortNetwork network(c.params());
+        for (std::int32_t u = 0; u < c.n; ++u) {
+            for (std::int32_t v = 0; v < c.n; ++v) {
+                if (u == v) continue;
+                Ints hops, back;
+                const std::int32_t approach = network.approach(u, v);
+                CHECK(approach == network.approach(v, u) && approach < network.num_approaches());
+                CHECK((approach == ports::kNone) == (expected_route(c, u, v) == Ints{-1}));
+                if (approach == ports::kNone) continue;
+                network.approach_hops(approach, u, hops);
+                network.approach_hops(approach, v, back);
+                for (const Hop hop : back) hops.push_back(hop ^ 1);
+                std::ranges::sort(hops);
+                CHECK(hops == expected_route(c, u, v));
+                ++paths;
+            }
+        }
+    }
+    CHECK(paths > check::rounds(1000));
+}
+
 TEST(flows_of_others_count_up_to_the_largest_own_one) {
     topoplace::Random random(21);
     std::int32_t slower = 0;

@@ -33,7 +33,7 @@ def machines(sizes: Sequence[int], *, sharing: int = 1, adapter: float = 1.0) ->
     racks = (len(sizes) + 1) // 2
     everywhere, nowhere = np.zeros(n, int), np.full(n, -1)
     ports = kernels.PortNetwork(
-        np.concatenate([np.full(n, 9.0), np.full(n, adapter), np.full(racks, 2 * adapter)]),
+        np.concatenate([np.full(n, 9.0), np.full(n, adapter), np.full(racks, 16 * adapter)]),
         [np.arange(n), own],
         [0, 1, 1],
         [machine, machine // 2, everywhere],

@@ -75,6 +75,15 @@ class PortNetwork {
     // Whether the way back may pass other ports.
     bool has_relays() const { return !relays_.empty(); }
 
+    // Many routes from a vertex at once. All pairs with the same approach, 0..num_approaches() - 1, pass the
+    // same hops on the side of the first vertex. There are none, 0, where links, relays or many levels let
+    // routes differ in more.
+    std::int32_t num_approaches() const;
+    // Of two different vertices; kNone where there is no path.
+    std::int32_t approach(std::int32_t from, std::int32_t to) const;
+    // Appends the hops of an approach that a vertex sends through.
+    void approach_hops(std::int32_t approach, std::int32_t vertex, std::vector<Hop>& hops) const;
+
   private:
     struct Relay {
         std::int32_t group = 0, lane = 0, vertex = 0;
@@ -93,6 +102,9 @@ class PortNetwork {
     void climb(std::size_t level, std::int32_t vertex, std::int32_t other, Hop direction,
                std::vector<Hop>& hops) const;
     std::size_t link_between(std::int32_t from, std::int32_t to) const;
+    void enter(std::size_t level, std::int32_t vertex, Hop direction, std::vector<Hop>& hops) const;
+
+    static constexpr std::size_t kMostLevels = 8;  // with approaches
 
     std::int32_t num_vertices_;
     std::vector<double> gb_per_s_;

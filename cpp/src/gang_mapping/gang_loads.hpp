@@ -16,7 +16,7 @@ struct Moved {
 
 class GangLoads {
   public:
-    // Hops that `set` loads at least, before it looks whether it has to stop.
+    // Hops that `set` loads at least, or as much other work, before it looks whether it has to stop.
     static constexpr std::uint64_t kLeast = std::uint64_t{1} << 20;
     static constexpr std::uint64_t kStepsPerHop = 100;  // of `WorkMeter`, each a fifth of a nanosecond
     static constexpr double kNever = 1e9;  // seconds at most of one flow on a hop, so that sums stay finite
@@ -42,9 +42,14 @@ class GangLoads {
   private:
     static constexpr std::uint64_t kWorkOfSet = 20'000;
 
-    struct Load {
+    struct Load {  // of one flow
         std::int32_t slot = 0;
         double seconds = 0.0, gigabytes = 0.0;
+    };
+    // What a task sends to those that it reaches by one approach, and gets from them.
+    struct Side {
+        std::int32_t there = 0, back = 0;  // flows of some GB
+        double sent = 0.0;
     };
     struct Size {
         double gigabytes = 0.0;
@@ -82,20 +87,26 @@ class GangLoads {
     void clear();
     void make(std::size_t number);
     bool put_all_pairs(std::size_t number, WorkMeter& meter);
-    bool has_to_stop(WorkMeter& meter);
-    void count(const Collective& one, double sign);
+    void put_pairs_after(std::size_t number, std::size_t own);
+    void count_sides(std::size_t number, std::size_t own);
+    void put_side(std::size_t number, std::size_t own);
+    bool may_count_sides(std::size_t number) const;
+    double received(std::size_t number, std::size_t place) const;
+    bool has_to_stop(WorkMeter& meter, std::uint64_t steps);
+    void count(const Collective& one, std::int32_t sign);
     void list_changed(std::span<const Moved> moves);
     void move_pairs(std::span<const Moved> moves);
-    void put_flow(Collective& one, const traffic::Flow& flow, double sign);
-    void put_route(Collective& one, std::int32_t from, std::int32_t to, double gigabytes, double sign);
-    void put_on(Collective& one, ports::Hop hop, double gigabytes, double sign);
+    void put_flow(Collective& one, const traffic::Flow& flow, std::int32_t sign);
+    void put_route(Collective& one, std::int32_t from, std::int32_t to, double gigabytes, std::int32_t sign);
+    void put_on(Collective& one, ports::Hop hop, double gigabytes, std::int32_t flows);
     void measure(Phase& phase);
     // Stands for the hop of what has no path.
     ports::Hop no_hop() const { return 2 * ports_.num_ports(); }
-    void put_pairs_of(std::int32_t task, double sign);
-    void change(Phase& phase, const Load& load, double sign);
-    void put_beside(Beside& beside, const Load& load, double sign) const;
-    void put_rings(Phase& phase, double seconds, double sign) const;
+    void put_pairs_of(std::int32_t task, std::int32_t sign);
+    void put_pairs_in(std::size_t number, std::int32_t task, std::int32_t sign);
+    void change(Phase& phase, const Load& load, std::int32_t flows);
+    void put_beside(Beside& beside, const Load& load, std::int32_t flows) const;
+    void put_rings(Phase& phase, double seconds, std::int32_t sign) const;
     std::int32_t slot_of(ports::Hop hop);
     static double power_of(double ratio);
 
@@ -116,9 +127,11 @@ class GangLoads {
     std::vector<std::int32_t> slot_of_hop_{};
     std::vector<ports::Hop> hop_of_slot_{};
     std::vector<ports::Hop> hops_{};
+    std::vector<Side> sides_{};  // of each approach; at last, of those without a path
     mutable std::vector<double> longest_{};
     double port_seconds_ = 0.0;
-    std::uint64_t work_ = 0, started_ = 0, looked_ = 0;  // `work_` when `set` began, and looked last
+    std::uint64_t work_ = 0, looked_ = 0;  // and what it was when `set` looked last
+    std::uint64_t spent_ = 0;              // by `set`, in steps of `WorkMeter`
 };
 
 }  // namespace topoplace::gang_mapping

@@ -2,7 +2,7 @@
 #include "gang_mapping/layout.hpp"
 
 #include <algorithm>
-#include <limits>
+#include <numeric>
 #include <tuple>
 
 #include "graph/index.hpp"
@@ -17,43 +17,52 @@ Layout::Layout(const GangParams& params, const tree_mapping::Problem& problem)
       leaf_of_(index(problem.items), ports::kNone),
       position_(index(problem.items), 0),
       items_on_(index(problem.leaves)) {
-    list_places(params);
+    list_places();
 }
 
-void Layout::list_places(const GangParams& params) {
-    const traffic::CollectiveNetwork& network = *params.network;
-    struct Ranked {
-        std::int32_t turn, vertex;
-        double speed;
-    };
-    std::vector<Ranked> own;
+void Layout::list_places() {
     first_place_.push_back(0);
     std::int64_t begin = 0;
-    for (const std::int64_t end : params.leaf_ends) {
-        own.clear();
-        for (std::int64_t i = begin; i < end; ++i) {
-            const std::int32_t vertex = params.places[static_cast<std::size_t>(i)];
-            const std::int32_t adapter = network.vertex(vertex).adapter;
-            own.push_back({0, vertex, adapter == ports::kNone ? 0.0 : network.ports().gb_per_s(adapter)});
-        }
-        std::ranges::sort(own, {}, &Ranked::vertex);
-        for (std::size_t i = 0; i < own.size(); ++i) {
-            const std::int32_t adapter = network.vertex(own[i].vertex).adapter;
-            for (std::size_t j = 0; j < i; ++j) {
-                own[i].turn += network.vertex(own[j].vertex).adapter == adapter ? 1 : 0;
+    for (const std::int64_t end : params_.leaf_ends) {
+        const auto first = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
+        std::vector<std::int32_t> vertices(count);
+        std::ranges::copy(params_.places.subspan(first, count), vertices.begin());
+        std::ranges::sort(vertices);
+        for (const std::int32_t vertex : ranked(vertices)) {
+            places_.push_back({vertex, ports::kNone});
+            speed_of_.push_back(speed_at(vertex));
+            if (std::ranges::find(speeds_, speed_of_.back()) == speeds_.end()) {
+                speeds_.push_back(speed_of_.back());
             }
-        }
-        std::ranges::sort(own, {},
-                          [](const Ranked& one) { return std::tuple(one.turn, -one.speed, one.vertex); });
-        for (const Ranked& one : own) {
-            places_.push_back({one.vertex, ports::kNone});
-            speed_of_.push_back(one.speed);
-            if (std::ranges::find(speeds_, one.speed) == speeds_.end()) speeds_.push_back(one.speed);
         }
         first_place_.push_back(static_cast<Index>(places_.size()));
         begin = end;
     }
     std::ranges::sort(speeds_, std::ranges::greater{});
+}
+
+double Layout::speed_at(std::int32_t vertex) const {
+    const std::int32_t adapter = params_.network->vertex(vertex).adapter;
+    return adapter == ports::kNone ? 0.0 : params_.network->ports().gb_per_s(adapter);
+}
+
+// One vertex of each adapter, then a second one of each, and so on, each time the fastest first.
+std::vector<std::int32_t> Layout::ranked(const std::vector<std::int32_t>& vertices) const {
+    std::vector<std::tuple<Index, double, std::int32_t>> keys;
+    for (std::size_t i = 0; i < vertices.size(); ++i) {
+        Index turn = 0;
+        for (std::size_t j = 0; j < i; ++j) {
+            turn +=
+                params_.network->vertex(vertices[j]).adapter == params_.network->vertex(vertices[i]).adapter
+                    ? 1
+                    : 0;
+        }
+        keys.emplace_back(turn, -speed_at(vertices[i]), vertices[i]);
+    }
+    std::ranges::sort(keys);
+    std::vector<std::int32_t> found;
+    for (const auto& [turn, speed, vertex] : keys) found.push_back(vertex);
+    return found;
 }
 
 Index Layout::places_of(Index leaf) const { return first_place(leaf + 1) - first_place(leaf); }
@@ -74,15 +83,18 @@ void Layout::add_adapters(Index leaf, double gb_per_s, std::vector<std::int32_t>
     }
 }
 
-void Layout::set(const std::vector<Index>& leaf_of) {
+void Layout::clear() {
     for (const Index place : place_of_task_) {
         if (place != ports::kNone) places_[index(place)].task = ports::kNone;
     }
     for (const Index leaf : leaf_of_) {
         if (leaf != ports::kNone) items_on_[index(leaf)].clear();
     }
+}
+
+void Layout::set(const std::vector<Index>& leaf_of) {
+    clear();
     leaf_of_ = leaf_of;
-    leaves_in_use_ = 0;
     std::vector<Index> in_use;
     for (Index item = 0; item < problem_.items; ++item) {
         auto& here = items_on_[index(leaf_of[index(item)])];
@@ -91,18 +103,19 @@ void Layout::set(const std::vector<Index>& leaf_of) {
         here.push_back(item);
     }
     leaves_in_use_ = static_cast<Index>(in_use.size());
-    std::vector<Index> chosen;
-    for (const Index leaf : in_use) {  // the best places, by their vertices
-        const auto& here = items_on_[index(leaf)];
-        chosen.clear();
-        for (Index i = 0; i < static_cast<Index>(here.size()) * size_; ++i)
-            chosen.push_back(first_place(leaf) + i);
-        std::ranges::sort(chosen, {}, [this](Index one) { return places_[index(one)].vertex; });
-        std::size_t next = 0;
-        for (const Index item : here) {
-            for (Index i = 0; i < size_; ++i) {
-                put_task(params_.tasks[index(item * size_ + i)], chosen[next++], nullptr);
-            }
+    for (const Index leaf : in_use) fill(leaf);
+}
+
+// The items of a leaf get its best places, by their vertices.
+void Layout::fill(Index leaf) {
+    const auto& here = items_on_[index(leaf)];
+    std::vector<Index> chosen(here.size() * index(size_));
+    std::iota(chosen.begin(), chosen.end(), first_place(leaf));
+    std::ranges::sort(chosen, {}, [this](Index one) { return places_[index(one)].vertex; });
+    std::size_t next = 0;
+    for (const Index item : here) {
+        for (Index i = 0; i < size_; ++i) {
+            put_task(params_.tasks[index(item * size_ + i)], chosen[next++], nullptr);
         }
     }
 }

@@ -51,7 +51,11 @@ class Layout {
         std::vector<std::pair<Index, Index>> items{};         // and the leaf of each before
     };
 
-    void list_places(const GangParams& params);
+    void list_places();
+    double speed_at(std::int32_t vertex) const;
+    std::vector<std::int32_t> ranked(const std::vector<std::int32_t>& vertices) const;
+    void clear();
+    void fill(Index leaf);
     void put_task(std::int32_t task, Index place, std::vector<Moved>* moves);
     void put_item(Index item, Index leaf);
     Index first_place(Index leaf) const { return first_place_[static_cast<std::size_t>(leaf)]; }

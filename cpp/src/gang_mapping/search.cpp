@@ -410,10 +410,12 @@ class Search {
         const Index target = target_of(item);
         if (target != from && random_.below(8) == 0) return swap_leaves(from, target);
         if (random_.below(16) == 0) return leave(item, from);
-        if (target == from || !problem_.may_go(item, from, target)) return false;
+        return target != from && problem_.may_go(item, from, target) && move_or_swap(item, from, target);
+    }
+
+    bool move_or_swap(Index item, Index from, Index target) {
         const auto& there = layout_.items_on(target);
         if (layout_.has_room(target) && (there.empty() || random_.below(4) != 0)) {
-            if (free_places(target) < layout_.size()) return false;
             layout_.move_item(item, target, random_.below(layout_.places_of(target)), moves_);
             return true;
         }
@@ -454,10 +456,6 @@ class Search {
             layout_.move_item(one, target, random_.below(layout_.places_of(target)), moves_);
         }
         return !moves_.empty();
-    }
-
-    Index free_places(Index leaf) const {
-        return layout_.places_of(leaf) - layout_.size() * static_cast<Index>(layout_.items_on(leaf).size());
     }
 
     // Mostly a leaf that is in use, or one near it.

@@ -61,6 +61,15 @@ void check_vertices(std::span<const std::int32_t> vertex_of, std::size_t vertice
     refuse("vertex_of", static_cast<std::size_t>(vertex_of.rend() - last) - 1, *twice, "of two tasks");
 }
 
+void append(std::span<const Flow> flows, JobFlows& found) {
+    for (const Flow& flow : flows) {
+        found.from.push_back(flow.from);
+        found.to.push_back(flow.to);
+        found.there.push_back(flow.there);
+        found.back.push_back(flow.back);
+    }
+}
+
 }  // namespace
 
 CollectiveNetwork::CollectiveNetwork(const ports::PortNetwork& network, const CollectiveNetworkParams& params)
@@ -99,12 +108,7 @@ JobFlows flows_of(const CollectiveNetwork& network, const JobCollectives& job,
                 slowest = made.rings;
                 slowest.collective = static_cast<std::int64_t>(next);
             }
-            for (const Flow& flow : made.flows) {
-                found.from.push_back(flow.from);
-                found.to.push_back(flow.to);
-                found.there.push_back(flow.there);
-                found.back.push_back(flow.back);
-            }
+            append(made.flows, found);
         }
         found.rings.push_back(slowest);
         found.phase_ends.push_back(static_cast<std::int64_t>(found.from.size()));

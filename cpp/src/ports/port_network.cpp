@@ -141,14 +141,47 @@ std::size_t PortNetwork::meeting(std::int32_t from, std::int32_t to) const {
 void PortNetwork::climb(std::size_t level, std::int32_t vertex, std::int32_t other, Hop direction,
                         std::vector<Hop>& hops) const {
     const std::int32_t segment = segment_of_[level];
+    enter(level, vertex, direction, hops);
+    for (std::size_t below = level; below-- > 0 && segment_of_[below] == segment;) {
+        const std::int32_t port = uplink_[at(below, vertex)];
+        if (port != kNone && port != uplink_[at(below, other)]) hops.push_back(2 * port + direction);
+    }
+}
+
+// Appends the ports between a vertex and the segment of a level.
+void PortNetwork::enter(std::size_t level, std::int32_t vertex, Hop direction, std::vector<Hop>& hops) const {
+    const std::int32_t segment = segment_of_[level];
     if (!access_.empty() && segment == segment_of_.back()) {
         const std::int32_t port = access_[static_cast<std::size_t>(vertex)];
         if (port != kNone) hops.push_back(2 * port + direction);
     }
     hops.push_back(2 * entry_[at(static_cast<std::size_t>(segment), vertex)] + direction);
-    for (std::size_t below = level; below-- > 0 && segment_of_[below] == segment;) {
+}
+
+std::int32_t PortNetwork::num_approaches() const {
+    const std::size_t levels = segment_of_.size();
+    const bool has_others = !link_end_.empty() || has_relays() || levels > kMostLevels;
+    return has_others ? 0 : static_cast<std::int32_t>(levels << levels);
+}
+
+// The level at which they meet, and a bit for each level below where their uplinks differ.
+std::int32_t PortNetwork::approach(std::int32_t from, std::int32_t to) const {
+    const std::size_t level = meeting(from, to);
+    if (level == segment_of_.size()) return kNone;
+    std::size_t bits = 0;
+    for (std::size_t below = level; below-- > 0 && segment_of_[below] == segment_of_[level];) {
+        if (uplink_[at(below, from)] != uplink_[at(below, to)]) bits |= std::size_t{1} << below;
+    }
+    return static_cast<std::int32_t>((level << segment_of_.size()) | bits);
+}
+
+void PortNetwork::approach_hops(std::int32_t approach, std::int32_t vertex, std::vector<Hop>& hops) const {
+    const auto number = static_cast<std::size_t>(approach);
+    const std::size_t level = number >> segment_of_.size();
+    enter(level, vertex, 0, hops);
+    for (std::size_t below = 0; below < level; ++below) {
         const std::int32_t port = uplink_[at(below, vertex)];
-        if (port != kNone && port != uplink_[at(below, other)]) hops.push_back(2 * port + direction);
+        if ((number >> below & 1U) != 0 && port != kNone) hops.push_back(2 * port);
     }
 }
 
