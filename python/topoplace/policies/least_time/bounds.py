@@ -46,19 +46,24 @@ class RingDomains:
         _, self._domain = np.unique(domains_of(topology)[first_gpu], return_inverse=True)
         self.room: Ints = np.bincount(self._domain, np.minimum(offers.sizes, most_of_job)).astype(np.int64)
         """(d,) the most tasks of each domain."""
-        self._owner, self._speeds = self._adapters(offers, view)
+        self._owner, self._whole, self._speeds = self._adapters(offers, view)
 
-    def _adapters(self, offers: Offers, view: ClusterView) -> tuple[Ints, Reals]:
-        """Return (a,) the domain of each adapter, and (a,) its GB/s."""
+    def _adapters(self, offers: Offers, view: ClusterView) -> tuple[Ints, Reals, Reals]:
+        """Return (a,) the domain of each adapter, (a,) its GB/s, and (a,) those of one of its GPUs, at most."""
         owners: list[Ints] = [np.empty(0, np.int64)]
+        wholes: list[Reals] = [np.empty(0)]
         speeds: list[Reals] = [np.empty(0)]
         for usable, places in offers.by_usable():
             sample = view.classes.gpus_of[int(offers.machines[places[0]])]
-            ports = np.unique(self._ports.adapters[[sample[gpu] for gpu in members(usable)]])
-            own = self._ports.gb_per_s[ports[ports >= 0]]
+            gpus = np.array([sample[gpu] for gpu in members(usable)], np.int64)
+            gpus = gpus[self._ports.adapters[gpus] >= 0]
+            adapters, place = np.unique(self._ports.adapters[gpus], return_inverse=True)
+            own = np.zeros(len(adapters))
+            np.maximum.at(own, place.reshape(-1), self._ports.ways_out[gpus])
             owners.append(np.repeat(self._domain[places], len(own)))
+            wholes.append(np.tile(self._ports.gb_per_s[adapters], len(places)))
             speeds.append(np.tile(own, len(places)))
-        return np.concatenate(owners), np.concatenate(speeds)
+        return np.concatenate(owners), np.concatenate(wholes), np.concatenate(speeds)
 
     @cached_property
     def have_adapters(self) -> bool:
@@ -68,7 +73,7 @@ class RingDomains:
     @cached_property
     def fastest_sum(self) -> float:
         """GB/s of all adapters of a domain, at most."""
-        return float(np.bincount(self._owner, self._speeds).max(initial=0.0))
+        return float(np.bincount(self._owner, self._whole).max(initial=0.0))
 
     def channels(self, batch: Batch) -> float:
         """Return GB/s that no channels of a ring of a batch over several domains exceed: number x slowest."""
