@@ -16,6 +16,24 @@ def heads(out: str) -> list[str]:
     return re.split(r"  +", out.splitlines()[1])
 
 
+@pytest.mark.parametrize(
+    ("machine", "size", "shown", "by_switches"),
+    [
+        ("dgx-h100", 8, "476 NVLS   3.68 ms", True),
+        ("dgx-h100", 3, "360   3.7 ms", False),
+        ("dgx-a100", 8, "240  7.29 ms", False),
+        ("gb200-nvl72", 8, "829 NVLS   2.11 ms", True),
+    ],
+)
+def test_the_bandwidth_is_the_one_that_the_time_follows_from(
+    call: Call, machine: str, size: int, shown: str, by_switches: bool
+) -> None:
+    """1.75 GB in 3.68 ms are 476 GB/s: an all-reduce of 1 GB by NVLS, and not by rings of 360."""
+    done = call("place", machine, "--gpus", size, "--top", 1)
+    assert re.sub(" +", " ", shown) in re.sub(" +", " ", done.out)
+    assert ("NVLS: what the job's all-reduce carries" in done.out) is by_switches
+
+
 @pytest.mark.parametrize("policy", tp.policies.names())
 @pytest.mark.parametrize(
     ("machine", "gpus", "predicts"), [("dgx1-v100", 3, True), ("dgx1-v100", 1, False), ("dgx-h100", 2, False)]

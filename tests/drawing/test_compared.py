@@ -48,6 +48,18 @@ def test_the_sentence_has_the_factor_of_what_rings_carry(name: str) -> None:
     assert list(map(int, chosen)) == sorted(before) + sorted(after)
 
 
+def test_an_all_reduce_in_nvswitches_is_named() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx-h100"), 2)
+    before, after = (0, 1, 2, 3, 8, 9, 10, 11), range(8)
+    head, *others = texts(drawing.before_after(topology, before, after, job=tp.JobGraph.allreduce(8)))
+    assert head == "2.38 × the bandwidth: an all-reduce carries 476 in place of 200 GB/s"
+    assert others[0].endswith("a step communicates 2.38 × as fast")
+    assert any(one.startswith("after: GPUs 0, 1, 2, 3, 4, 5, 6, 7 – 476 GB/s by NV") for one in others)
+    assert texts(drawing.before_after(topology, before, after))[0].endswith(
+        "rings carry 360 in place of 200 GB/s"
+    )
+
+
 def test_a_worse_choice_is_called_worse() -> None:
     text = drawing.before_after(DGX, (0, 1, 2, 3), (1, 2, 4, 5))
     then, now = (tp.collective.ring_bandwidth(DGX, gpus) for gpus in ((0, 1, 2, 3), (1, 2, 4, 5)))

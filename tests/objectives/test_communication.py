@@ -14,7 +14,7 @@ from hypothesis import assume, given
 
 import topoplace as tp
 from fair_sharing import Phase, phase_seconds
-from topoplace.collective import ring_bandwidth
+from topoplace.collective import all_reduce_bandwidth, ring_bandwidth
 from topoplace.jobs.collectives import KINDS
 from topoplace.objectives.communication import RING_KINDS, communication_time
 from topoplace.testing.strategies import cluster_topologies, job_graphs, topologies
@@ -93,7 +93,7 @@ def channels(one: tp.Collective, gpus: list[int], topology: tp.Topology) -> tupl
     ends = [adapter_ends(part, topology) for part in listed]
     for part, own in zip(listed, ends, strict=True):
         if len(part) > 1:
-            inside, longest = rings_inside(part, own[:count], gigabytes, topology)
+            inside, longest = rings_inside(one.kind, part, own[:count], gigabytes, topology)
             found += inside
             seconds = max(seconds, longest)
     for i in range(len(listed) if count and one.kind != "broadcast" else len(listed) - 1):
@@ -142,11 +142,11 @@ def paired(ours: list[tuple[int, int, int]], theirs: list[tuple[int, int, int]])
 
 
 def rings_inside(
-    part: list[int], ends: list[tuple[int, int, int]], gigabytes: float, topology: tp.Topology
+    kind: str, part: list[int], ends: list[tuple[int, int, int]], gigabytes: float, topology: tp.Topology
 ) -> tuple[list[Flow], float]:
     """Return the flows of rings inside a domain, which take as long as planned at the most, and those seconds."""
     ports = topology.derived(Ports)
-    rate = ring_bandwidth(topology, part)
+    rate = (all_reduce_bandwidth if kind == "all_reduce" else ring_bandwidth)(topology, part)
     planned = gigabytes / rate if rate else 0.0
     if not by_ports(part, topology):
         return [], planned
@@ -335,7 +335,7 @@ def test_the_order_of_tasks_inside_a_machine_does_not_count(
 @pytest.mark.parametrize("name", ["dgx1-v100", "dgx-h100", "l40s-8"])
 def test_rings_are_planned_by_the_rates(name: str) -> None:
     """Rings of half the rate take twice as long; sends do not."""
-    machine, preset = tp.machines.get(name), tp.collective.PRESETS["nccl-2.18"]
+    machine, preset = tp.machines.get(name), tp.collective.PRESETS["nccl-2.18-rings"]
     halved = replace(preset, achieved=dict.fromkeys(("NVL", "PIX", "PXB", "PHB", "SYS"), 0.5))
     for job, times_as_long in ((tp.JobGraph.ring(4), 2), (tp.JobGraph.chain(4), 1)):
         planned, measured = (

@@ -215,7 +215,7 @@ def test_a_used_rack_is_taken_before_an_empty_one(tasks: int) -> None:
 def test_domains_are_filled_from_the_outermost_level_down() -> None:
     topology = tp.Topology.cluster(switched(2), 8, fabric=Fabric.regular(8, {"leaf": 2, "pod": 4}))
     cluster = tp.Cluster(topology)
-    cluster.allocate("a", [0])  # its machine and leaf are the fullest, but the other pod is fuller
+    cluster.allocate("a", [0, 1])  # its leaf is the fullest, but the other pod is fuller
     cluster.allocate("b", [8, 9, 12, 13])
     assert placed(tp.JobGraph.independent(1), cluster).gpus == (10,)
 
@@ -275,7 +275,7 @@ def test_ranks_keep_the_rails_of_whole_machines() -> None:
         ("m0", "m1"), (Level("rails", ("a", "a"), 50.0, rail=True), Level("spine", ("s", "s"), 50.0))
     )
     cluster = tp.Cluster(tp.Topology.cluster(H100, fabric=fabric))
-    job = tp.JobGraph.parallel(tensor=8, data=2)
+    job = tp.JobGraph.parallel(tensor=8, data=2).grouped("tensor", within="machine")
     placement = placed(job, cluster)
     assert [gpu % 8 for gpu in placement.gpus] == [*range(8), *range(8)]
 
@@ -588,10 +588,13 @@ def test_groups_are_whole_although_links_inside_machines_are_slow() -> None:
 
 def test_a_tensor_parallel_job_is_proven() -> None:
     cluster = tp.Cluster(racks(H100, 2, 4))
-    job = tp.JobGraph.parallel(tensor=8, pipeline=2, data=4, traffic=tp.Traffic.of("llama2-70b"))
+    free = tp.JobGraph.parallel(tensor=8, pipeline=2, data=4, traffic=tp.Traffic.of("llama2-70b"))
+    job = free.grouped("tensor", within="machine")
     placement = placed(job, cluster)
     assert placement.bound == pytest.approx(placement.time)
     assert placement.optimal
+    # Where no group must be on one machine, rings over all adapters of machines that share data are faster.
+    assert placed(free, cluster).time < 0.8 * placement.time
     split = tp.communication_time(
         job, sorted(placement.gpus, key=lambda gpu: (gpu % 8, gpu)), cluster.topology
     )

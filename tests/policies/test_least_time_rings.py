@@ -112,7 +112,7 @@ def test_a_placement_by_the_rates_of_a_version_can_be_pickled(rates: str) -> Non
     placement = policy.place(tp.JobGraph.ring(4), tp.Cluster(machine))
     assert placement is not None
     copied: tp.Placement = pickle.loads(pickle.dumps(placement))
-    gb_per_s = collective.ring_bandwidth(machine, placement.gpus, rates=rates)
+    gb_per_s = collective.all_reduce_bandwidth(machine, placement.gpus, rates=rates)
     assert copied.time == placement.time == pytest.approx(1.5 / gb_per_s)
 
 

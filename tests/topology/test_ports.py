@@ -74,9 +74,11 @@ def test_paths_of_any_machine_are_as_fast_as_its_links(topology: tp.Topology) ->
 def test_paths_of_clusters_are_at_least_as_fast_as_if_all_used_them(topology: tp.Topology) -> None:
     """A pair alone may have more than its share of an oversubscribed level, which `bandwidth` tells.
 
-    It may have less if it meets above that level: `bandwidth` tells only of the level at which it meets.
+    It may have less if it meets above that level, or if the PCIe link of a GPU is slower: `bandwidth` tells only of
+    the level at which it meets.
     """
     ports = topology.derived(Ports)
+    link_speeds = speeds(topology)
     share = min((1 / level.oversubscription for level in topology.levels), default=1.0)
     for u, v in pairs(topology):
         stated = topology.bandwidth(u, v)
@@ -85,13 +87,14 @@ def test_paths_of_clusters_are_at_least_as_fast_as_if_all_used_them(topology: tp
             continue
         assert (lowest(topology, u, v) == 0) == (stated == 0)
         own = min(ports.adapter_speeds[topology.machine_of[gpu]] for gpu in (u, v))
+        own = min(own, *(link_speeds.get(f"PCIe link of GPU {gpu}", np.inf) for gpu in (u, v)))
         assert lowest(topology, u, v) >= min(stated, own * share) * (1 - 1e-9)
 
 
 def box(gpus: int = 2, nics: int | None = None, gb_per_s: float = 50.0, nvlink: float = 0.0) -> tp.Topology:
     """A machine of GPUs on one PCIe switch, each adapter near to as many of them; with NVSwitches if `nvlink`."""
     nics = gpus if nics is None else nics
-    kind, speed = (LinkKind.NVSWITCH, nvlink) if nvlink else (LinkKind.PCIE, 24.0)
+    kind, speed = (LinkKind.NVSWITCH, nvlink) if nvlink else (LinkKind.PCIE, 64.0)
     return tp.Topology.from_links(
         gpus,
         [(u, v, speed, kind) for v in range(gpus) for u in range(v)],
@@ -124,16 +127,17 @@ def level(
     return tp.Level(name, listed, gb_per_s, oversubscription, **more)  # type: ignore[arg-type]
 
 
+def own_ports(gpu: int, adapter: int) -> list[str]:
+    """Return the ports of a GPU of a box without NVSwitches on its way into the network."""
+    return [f"PCIe link of GPU {gpu}", f"adapter mlx5_{adapter} of GPU {gpu}"]
+
+
 def test_leaves_and_spines() -> None:
     topology = joined(box(), 4, level("leaf", "0011"), level("spine", "0000", 50.0, 4.0))
     assert names(topology, 0, 1) == ["PCIe link of GPU 0", "PCIe link of GPU 1"]
-    assert names(topology, 0, 2) == ["adapter mlx5_0 of GPU 0", "adapter mlx5_0 of GPU 2"]
-    assert names(topology, 1, 4) == [
-        "adapter mlx5_1 of GPU 1",
-        "uplink of leaf l0",
-        "adapter mlx5_0 of GPU 4",
-        "uplink of leaf l1",
-    ]
+    assert names(topology, 0, 2) == own_ports(0, 0) + own_ports(2, 0)
+    far = [*own_ports(1, 1), "uplink of leaf l0", *own_ports(4, 0), "uplink of leaf l1"]
+    assert names(topology, 1, 4) == far
     assert speeds(topology)["uplink of leaf l0"] == 2 * 2 * 50 / 4
     assert "uplink of machine m0" not in speeds(topology)
 
@@ -146,9 +150,9 @@ def test_an_oversubscribed_innermost_level_narrows_machines() -> None:
 
 def test_rails_are_apart() -> None:
     topology = joined(box(), 4, level("pod", "0011", rail=True), level("spine", "0000", 50.0, 2.0))
-    assert names(topology, 0, 2) == ["adapter mlx5_0 of GPU 0", "adapter mlx5_0 of GPU 2"]
-    assert names(topology, 0, 3)[1::2] == ["uplink of rail 0 of pod p0", "uplink of rail 1 of pod p0"]
-    assert names(topology, 1, 5)[1::2] == ["uplink of rail 1 of pod p0", "uplink of rail 1 of pod p1"]
+    assert names(topology, 0, 2) == own_ports(0, 0) + own_ports(2, 0)
+    assert names(topology, 0, 3)[2::3] == ["uplink of rail 0 of pod p0", "uplink of rail 1 of pod p0"]
+    assert names(topology, 1, 5)[2::3] == ["uplink of rail 1 of pod p0", "uplink of rail 1 of pod p1"]
     assert speeds(topology)["uplink of rail 1 of pod p1"] == 2 * 50 / 2
 
 
@@ -168,7 +172,8 @@ def test_pxn_needs_nvswitches_and_a_gpu_on_the_rail() -> None:
     pods = level("pod", "00", rail=True, pxn=True)
     for machines in (box(), [box(nvlink=450.0, gpus=1, nics=1), box(nvlink=450.0)]):
         topology = joined(machines, 2, pods, level("spine", "00"))
-        assert names(topology, 0, topology.num_gpus - 1)[0] == "adapter mlx5_0 of GPU 0"
+        first = next(name for name in names(topology, 0, topology.num_gpus - 1) if name.startswith("adapter"))
+        assert first == "adapter mlx5_0 of GPU 0"
 
 
 def test_a_slow_adapter_makes_no_uplink_slower() -> None:
@@ -190,12 +195,8 @@ def test_nvlink_domains_of_several_machines() -> None:
 
 def test_machines_in_no_domain_meet_above() -> None:
     topology = joined(box(), 3, level("leaf", "00-"), network=20.0)
-    assert names(topology, 0, 2) == ["adapter mlx5_0 of GPU 0", "adapter mlx5_0 of GPU 2"]
-    assert names(topology, 0, 4) == [
-        "adapter mlx5_0 of GPU 0",
-        "uplink of leaf l0",
-        "adapter mlx5_0 of GPU 4",
-    ]
+    assert names(topology, 0, 2) == own_ports(0, 0) + own_ports(2, 0)
+    assert names(topology, 0, 4) == [*own_ports(0, 0), "uplink of leaf l0", *own_ports(4, 0)]
     assert speeds(topology)["uplink of leaf l0"] == 4 * 20
     apart = joined(box(), 3, level("leaf", "00-"), network=0.0)
     assert names(apart, 0, 4) == []
@@ -204,7 +205,7 @@ def test_machines_in_no_domain_meet_above() -> None:
 
 def test_gpus_share_an_adapter() -> None:
     topology = joined(box(4, nics=2), 2, level("leaf", "00"))
-    assert names(topology, 0, 5) == ["adapter mlx5_0 of GPUs 0, 1", "adapter mlx5_0 of GPUs 4, 5"]
+    assert names(topology, 0, 5)[1::2] == ["adapter mlx5_0 of GPUs 0, 1", "adapter mlx5_0 of GPUs 4, 5"]
     ends = np.array([[0, 4], [1, 5], [2, 6]], np.int32)
     network = topology.derived(Ports).network
 
@@ -284,3 +285,18 @@ def test_the_ports_of_a_hundred_thousand_gpus_are_small() -> None:
 def test_speeds_of_machines_whose_gpus_alternate() -> None:
     topology = tp.Topology.from_links(4, [], machines=["a", "b", "c", "b"], network=5.0)
     assert topology.derived(Ports).adapter_speeds.tolist() == [5.0, 5.0, 5.0]
+
+
+def test_gpus_without_any_port() -> None:
+    apart = tp.Topology.from_links(3, [], 0.0)
+    assert apart.derived(Ports).most_of_a_gpu == 0.0
+    assert tp.place(tp.JobGraph.ring(2), tp.Cluster(apart)) is None
+    assert tp.place(tp.JobGraph.independent(2), tp.Cluster(apart)) is not None
+
+
+def test_a_slow_pcie_link_limits_the_way_to_the_adapter() -> None:
+    """Only on machines whose GPUs have no NVSwitches: of others, no PCIe link is known."""
+    links = [(0, 1, 16.0, LinkKind.PCIE)]
+    topology = joined(tp.Topology.from_links(2, links), 2, level("leaf", "00"))
+    assert lowest(topology, 0, 2) == 16
+    assert lowest(joined(box(nvlink=450.0), 2, level("leaf", "00")), 0, 2) == 50

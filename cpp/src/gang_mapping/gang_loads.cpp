@@ -387,6 +387,18 @@ double GangLoads::smooth() const {
     return sum;
 }
 
+double GangLoads::port_gigabytes() const {
+    double sum = 0.0;
+    for (const Phase& phase : phases_) {
+        for (const std::int32_t slot : phase.in_use) {
+            const ports::Hop hop = hop_of_slot_[index(slot)];
+            if (hop == no_hop() || !ports_.is_uplink(hop / 2)) continue;
+            sum += phase.seconds[index(slot)] * ports_.gb_per_s(hop / 2);
+        }
+    }
+    return sum;
+}
+
 double GangLoads::seconds() const {
     longest_.assign(phases_.size(), 0.0);
     for (const Collective& one : collectives_) {

@@ -33,11 +33,15 @@ class GangLoads {
     const std::vector<std::int32_t>& vertex_of() const { return vertex_of_; }
     double seconds() const;
     double port_seconds() const { return port_seconds_; }
+    double port_gigabytes() const;  // over all uplinks
     // Close to `seconds`, and smaller where fewer hops take nearly as long.
     double smooth() const;
-    std::uint64_t work() const { return work_; }
+    // Hops that were loaded; to rate the rings of another set of vertices counts as many.
+    std::uint64_t work() const { return work_ + kWorkOfSet * maker_.num_sets(); }
 
   private:
+    static constexpr std::uint64_t kWorkOfSet = 20'000;
+
     struct Load {  // of one flow
         std::int32_t slot = 0;
         double seconds = 0.0, gigabytes = 0.0;

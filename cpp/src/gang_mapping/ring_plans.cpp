@@ -26,12 +26,14 @@ class RingFiller {
     }
 
     // Appends the leaves of so many items, and takes them from the room; false where that is not found.
-    bool append(Index count, bool near, Plan& plan) {
+    bool append(Index count, Choice choice, Plan& plan) {
         count_takes();
         if (takes_[0] < count) return false;
         chosen_.clear();
-        if (near) fill(0, count);
-        if (near ? !spread() : !choose_largest(count)) return false;
+        if (choice == Choice::kNear) fill(0, count);
+        if (choice == Choice::kLargest) choose_largest(count);
+        if (choice == Choice::kTightest && !choose_tightest(count)) return false;
+        if (!spread()) return false;
         for (const auto& [domain, part] : chosen_) fill_leaves(domain, part, plan);
         return true;
     }
@@ -52,14 +54,49 @@ class RingFiller {
         }
     }
 
-    // The domains with the most room, wherever they are, in the order of the tree.
-    bool choose_largest(std::int64_t count) {
-        chosen_.clear();
+    // The domains that can take something, and how much.
+    std::vector<Part> domains() const {
+        std::vector<Part> found;
         for (std::size_t i = 0; i < takes_.size(); ++i) {
             if (depth_of_[i] == ring_depth_ && takes_[i] > 0)
-                chosen_.push_back({static_cast<Index>(i), takes_[i]});
+                found.push_back({static_cast<Index>(i), takes_[i]});
         }
+        return found;
+    }
+
+    void choose_largest(std::int64_t count) {
+        chosen_ = domains();
         std::ranges::stable_sort(chosen_, std::ranges::greater{}, &Part::count);
+        take(count);
+    }
+
+    // As many domains as `count` items fill: the smallest ones, some of them for larger ones until there is
+    // room.
+    bool choose_tightest(std::int64_t count) {
+        std::vector<Part> left = domains();
+        std::ranges::stable_sort(left, {}, &Part::count);
+        const auto most =
+            std::min(left.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, count / least_)));
+        chosen_.assign(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(most));
+        left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(most));
+        std::int64_t lacking = count;
+        for (const Part& one : chosen_) lacking -= one.count;
+        for (std::size_t i = 0; lacking > 0 && i < chosen_.size() && !left.empty(); ++i) {
+            auto larger = std::ranges::lower_bound(left, chosen_[i].count + lacking, {}, &Part::count);
+            if (larger == left.end()) --larger;
+            lacking -= larger->count - chosen_[i].count;
+            chosen_[i] = *larger;
+            left.erase(larger);
+        }
+        if (lacking > 0) return false;
+        std::ranges::stable_sort(chosen_, std::ranges::greater{}, &Part::count);
+        take(count);
+        return true;
+    }
+
+    // Gives the chosen domains what they can take, one after the other, as long as there are items; then they
+    // are in the order of the tree.
+    void take(std::int64_t count) {
         std::size_t used = 0;
         for (; used < chosen_.size() && count > 0; ++used) {
             chosen_[used].count = std::min(chosen_[used].count, count);
@@ -67,7 +104,6 @@ class RingFiller {
         }
         chosen_.resize(used);
         std::ranges::sort(chosen_, {}, &Part::domain);
-        return spread();
     }
 
     // The largest first.
@@ -139,11 +175,11 @@ class RingFiller {
 }  // namespace
 
 Plan ring_plan(const Problem& problem, std::vector<Index> room, Index depth, Index least, Index block,
-               bool near) {
+               Choice choice) {
     Plan plan;
     RingFiller filler(problem, room, depth, least);
     for (Index begin = 0; begin < problem.items; begin += block) {
-        if (!filler.append(std::min(block, problem.items - begin), near, plan)) return {};
+        if (!filler.append(std::min(block, problem.items - begin), choice, plan)) return {};
     }
     return plan;
 }

@@ -2,6 +2,7 @@
 // channels.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "tree_mapping/problem.hpp"
@@ -11,11 +12,13 @@ namespace topoplace::gang_mapping {
 using Index = tree_mapping::Index;
 using Plan = std::vector<Index>;  // leaf of each item, in their order
 
-// Fills the tree from the top down with one block of items after the other, so that each domain of `depth`
-// gets none or at least `least` items of a block, and no leaf more than `room`; empty where that is not
-// found. A block is in domains that are near each other, or else in those with the most room, wherever they
-// are.
+// Which domains a block of items gets: those that are near each other, those with the most room wherever they
+// are, or as many as it can fill, with the least room.
+enum class Choice : std::uint8_t { kNear, kLargest, kTightest };
+
+// Fills the tree with one block of items after the other, so that each domain of `depth` gets none or at
+// least `least` items of a block, and no leaf more than `room`; empty where that is not found.
 Plan ring_plan(const tree_mapping::Problem& problem, std::vector<Index> room, Index depth, Index least,
-               Index block, bool near);
+               Index block, Choice choice);
 
 }  // namespace topoplace::gang_mapping

@@ -27,9 +27,13 @@ using tree_mapping::Problem;
 constexpr double kEqual = 1 + 1e-9;
 constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
 constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
-constexpr std::uint64_t kFirstShare = 16;       // of the work, before more is spent on port-seconds
+// Of the work: on starts once one is as fast as can be, and on steps before more is spent on port-seconds.
+constexpr std::uint64_t kStartShare = 8, kFirstShare = 16;
 constexpr std::size_t kImproved = 2;            // starts
+constexpr std::size_t kMostCompared = 256;      // for fuller domains
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
+constexpr std::array kHeats{10.0, 100.0};  // for few items, which have few good steps, so many times as much
+constexpr Index kFewItems = 16;
 constexpr double kPortShare = 0.02,
                  kLeafShare = 0.002;  // of the time, for the port-seconds and leaves of a start
 constexpr double kReach = 2.5;        // `smooth` is at most so many times the seconds
@@ -39,16 +43,22 @@ constexpr std::size_t kMostAssignments = 5040;  // to compare all
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 struct Mapping {
-    double seconds = 0.0, port_seconds = 0.0;
+    double seconds = 0.0, port_seconds = 0.0, port_gigabytes = 0.0;
     Index leaves = 0;
     std::vector<std::int32_t> vertex_of{};
-    std::vector<Index> leaf_of{};  // of each item; empty after steps
+    std::vector<Index> leaf_of{};  // of each item; empty where items may be divided
+    bool has_drifted = false;      // sums of floats, after steps
 
     bool is_better_than(const Mapping& other) const {
         if (seconds * kEqual < other.seconds) return true;
         if (other.seconds * kEqual < seconds) return false;
         if (port_seconds * kEqual < other.port_seconds) return true;
         return port_seconds <= other.port_seconds * kEqual && leaves < other.leaves;
+    }
+
+    bool takes_no_more_than(const Mapping& other) const {
+        return seconds <= other.seconds * kEqual && port_gigabytes <= other.port_gigabytes * kEqual &&
+               leaves <= other.leaves;
     }
 };
 
@@ -69,8 +79,9 @@ class Search {
     GangResult run() {
         std::vector<Mapping> starts = first_mappings();
         std::ranges::stable_sort(starts, [](const auto& a, const auto& b) { return a.is_better_than(b); });
-        best_ = fullest(starts);
-        if (!is_done() && !compare_all()) improve_best(starts);
+        best_ = starts.front();
+        if (!is_done() && !compare_all() && is_worth_more(starts.front())) improve_first(starts);
+        choose_fullest(starts);
         const TrueTimes times = true_times();
         return {.found = true,
                 .vertex_of = best_.vertex_of,
@@ -97,10 +108,11 @@ class Search {
     // Infinite times where the search has to stop before they are known.
     Mapping measured(const std::vector<Index>& leaf_of) {
         layout_.set(leaf_of);
-        Mapping found{kUnknown, kUnknown, layout_.leaves_in_use(), layout_.vertices(), leaf_of};
+        Mapping found{kUnknown, kUnknown, 0.0, layout_.leaves_in_use(), layout_.vertices(), leaf_of};
         if (loads_.set(found.vertex_of, meter_)) {
             found.seconds = loads_.seconds();
             found.port_seconds = loads_.port_seconds();
+            found.port_gigabytes = loads_.port_gigabytes();
         }
         return found;
     }
@@ -113,7 +125,7 @@ class Search {
     // after steps, as sums of floats drift.
     TrueTimes true_times() {
         TrueTimes times{best_.seconds, best_.port_seconds};
-        if (best_.leaf_of.empty() && best_.seconds < GangLoads::kNever) {
+        if (best_.has_drifted && best_.seconds < GangLoads::kNever) {
             WorkMeter endless{StopCondition{}};
             loads_.set(best_.vertex_of, endless);
             times = {loads_.seconds(), loads_.port_seconds()};
@@ -135,19 +147,12 @@ class Search {
         const std::vector<Assignment> all = all_assignments(params_, problem_, kMostAssignments);
         for (const Assignment& one : all) {
             if (is_done() || !loads_.set(one.vertex_of, meter_)) break;
-            const Mapping found{loads_.seconds(), loads_.port_seconds(), one.leaves, one.vertex_of, {}};
+            const Mapping found{loads_.seconds(), loads_.port_seconds(), loads_.port_gigabytes(),
+                                one.leaves,       one.vertex_of,         {}};
             if (found.is_better_than(best_)) best_ = found;
             if (spend()) break;
         }
         return !all.empty();
-    }
-
-    void improve_best(std::vector<Mapping>& starts) {
-        if (starts.size() > kImproved) starts.resize(kImproved);
-        if (!is_worth_more(starts.front())) return;
-        for (std::size_t i = 0; i < starts.size() && !is_done(); ++i) {
-            improve(starts[i], left() / (starts.size() - i));
-        }
     }
 
     // True unless a short search finds nothing better than a mapping that is as fast as can be.
@@ -158,19 +163,33 @@ class Search {
         return best_.port_seconds * kEqual < before;
     }
 
-    // Of the starts that are as good as the first one, that in the fewest and fullest domains.
-    const Mapping& fullest(const std::vector<Mapping>& starts) const {
-        const Mapping* best = &starts.front();
-        if (starts.size() == 1) return *best;
-        tree_mapping::Use use(problem_, best->leaf_of);
+    void improve_first(const std::vector<Mapping>& starts) {
+        const std::size_t rounds = problem_.items <= kFewItems ? kHeats.size() : 0;
+        const std::size_t improved = std::min(starts.size(), kImproved);
+        for (std::size_t i = 0; i < improved && !is_done(); ++i) {
+            improve(starts[i], left() / (improved + rounds - i));
+        }
+        for (std::size_t i = 0; i < rounds && !is_done() && !is_fastest(best_); ++i) {
+            heat_ = kHeats[i];
+            improve(Mapping(best_), left() / (rounds - i));
+        }
+    }
+
+    // Of the starts that take no more time, leaves and GB over uplinks than the best mapping, that in the
+    // fewest and fullest domains, if it is in fewer or fuller ones. Port-seconds alone would favour domains
+    // with more ports.
+    void choose_fullest(const std::vector<Mapping>& starts) {
+        if (best_.leaf_of.empty()) return;
+        tree_mapping::Use use(problem_, best_.leaf_of);
+        std::size_t compared = 0;
         for (const Mapping& one : starts) {
-            if (best->is_better_than(one)) break;
+            if (!one.takes_no_more_than(best_)) continue;
+            if (++compared > kMostCompared || meter_.stopped()) return;
             const tree_mapping::Use own(problem_, one.leaf_of);
             if (!own.is_fuller_than(use)) continue;
-            best = &one;
+            best_ = one;
             use = own;
         }
-        return *best;
     }
 
     std::vector<Mapping> first_mappings() {
@@ -210,8 +229,8 @@ class Search {
                 found.push_back(measured(leaf_of));
                 if (spend() || is_last(found.back())) return found;
             }
-            // Other orders seldom take fewer port-seconds at no more time.
-            if (is_fastest(*std::ranges::min_element(found, {}, &Mapping::seconds))) return found;
+            const bool has_fastest = is_fastest(*std::ranges::min_element(found, {}, &Mapping::seconds));
+            if (has_fastest && loads_.work() > params_.work / kStartShare) return found;
         }
         return found;
     }
@@ -257,8 +276,8 @@ class Search {
             const std::size_t size = problem_.parent.size() + index(problem_.items);
             if (meter_.spend(kStepsPerPlace * size)) return;
             const std::vector<Index> own = wide(room, depth, speed, channels);
-            for (const bool near : {true, false}) {
-                plans.push_back(ring_plan(problem_, own, depth, channels, block, near));
+            for (const Choice choice : {Choice::kNear, Choice::kLargest, Choice::kTightest}) {
+                plans.push_back(ring_plan(problem_, own, depth, channels, block, choice));
             }
         }
     }
@@ -348,7 +367,7 @@ class Search {
             const double cooled =
                 1.0 - static_cast<double>(loads_.work() - first) / static_cast<double>(most);
             const std::uint64_t before = loads_.work();
-            try_step(now, scale_ * (kCold + (kHot - kCold) * cooled * cooled));
+            try_step(now, heat_ * scale_ * (kCold + (kHot - kCold) * cooled * cooled));
             idle = loads_.work() == before ? idle + 1 : 0;
             if (spend()) return;
         }
@@ -370,10 +389,14 @@ class Search {
     }
 
     void note_if_better() {
-        const Mapping found{loads_.seconds(), loads_.port_seconds(), layout_.leaves_in_use()};
+        Mapping found{loads_.seconds(), loads_.port_seconds()};
+        found.leaves = layout_.leaves_in_use();
         if (!found.is_better_than(best_)) return;
         best_ = found;
+        best_.has_drifted = true;
+        best_.port_gigabytes = loads_.port_gigabytes();
         best_.vertex_of = loads_.vertex_of();
+        for (Index item = 0; item < problem_.items; ++item) best_.leaf_of.push_back(layout_.leaf_of(item));
     }
 
     // False where there is no step of the kind that was drawn.
@@ -464,7 +487,7 @@ class Search {
     std::vector<std::vector<Index>> groups_{};  // of each phase, once asked for
     std::vector<Moved> moves_{};
     Mapping best_{};
-    double scale_ = 1.0, port_scale_ = 0.0;
+    double scale_ = 1.0, port_scale_ = 0.0, heat_ = 1.0;
     std::uint64_t spent_ = 0;
 };
 

@@ -151,9 +151,20 @@ FlowMaker::Joined FlowMaker::joined(Kind kind, std::span<const std::int32_t> ver
         sorted_.push_back(own.local);
     }
     std::ranges::sort(sorted_);
-    found.gb_per_s = rates == nullptr || !is_one_machine ? 0.0 : rates->gb_per_s(sorted_);
+    found.gb_per_s = rates == nullptr || !is_one_machine ? 0.0 : rate_of(*rates);
     found.by_ports = (!has_links && !shares) || found.gb_per_s <= 0.0;
     return found;
+}
+
+// Of rings among the sorted vertices of a machine.
+double FlowMaker::rate_of(const collective::RingRates& rates) {
+    std::uint64_t key = 0;
+    for (const std::int32_t one : sorted_) key |= std::uint64_t{1} << index(one);
+    auto& known = rates_[&rates];
+    const auto found = known.find(key);
+    if (found != known.end()) return found->second;
+    ++num_sets_;
+    return known.emplace(key, rates.gb_per_s(sorted_)).first->second;
 }
 
 // Whether all vertices share switches whose rings are known.

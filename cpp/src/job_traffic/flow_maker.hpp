@@ -1,6 +1,8 @@
 // The flows of one collective, made again and again for tasks on other vertices.
 #pragma once
 
+#include <map>
+#include <unordered_map>
 #include <vector>
 
 #include "topoplace/job_traffic.hpp"
@@ -29,6 +31,9 @@ class FlowMaker {
 
     // Appends to `made`; `vertex_of` has a vertex for each task.
     void make(std::size_t collective, std::span<const std::int32_t> vertex_of, Made& made);
+
+    // Different sets of a machine's vertices whose rings were asked for so far: each may take a search.
+    std::uint64_t num_sets() const { return num_sets_; }
 
   private:
     using Vertex = CollectiveNetwork::Vertex;
@@ -65,6 +70,7 @@ class FlowMaker {
     void add_ring_by_ports(const Part& part, double gigabytes, std::size_t channels, double planned,
                            Made& made);
     double seconds_alone(std::span<const Flow> flows);
+    double rate_of(const collective::RingRates& rates);
 
     const CollectiveNetwork& network_;
     const JobCollectives& job_;
@@ -77,6 +83,8 @@ class FlowMaker {
     std::vector<std::pair<ports::Hop, double>> loads_{};
     std::vector<ports::Hop> hops_{};
     std::vector<std::uint8_t> taken_{};
+    std::map<const collective::RingRates*, std::unordered_map<std::uint64_t, double>> rates_{};
+    std::uint64_t num_sets_ = 0;
 };
 
 }  // namespace topoplace::traffic

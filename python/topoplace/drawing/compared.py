@@ -14,6 +14,7 @@ from topoplace.drawing.scene import Scene, Text, fitted
 from topoplace.drawing.states import Busy, check_job, states_of
 from topoplace.errors import TopologyError
 from topoplace.objectives.communication import communication_time
+from topoplace.objectives.job_bandwidth import job_bandwidth
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
@@ -30,7 +31,9 @@ class _Side:
     """A placement and what it carries."""
 
     gpus: Sequence[int]
-    ring_gb_per_s: float
+    gb_per_s: float
+    """Of rings among all GPUs, or of the job's all-reduce in NVSwitches, which are faster."""
+    by_switches: bool
     seconds: float | None
     """How long a step communicates; None without a job, or if nothing communicates."""
     per: str
@@ -48,7 +51,8 @@ def before_after(
 ) -> str:
     """Return a drawing of two sets of GPUs for one job, with what NCCL's rings carry on each, as the text of an SVG.
 
-    A sentence above says how many times as much the better one carries and, with `job`, how long a step communicates.
+    For a job that is one all-reduce, it is what NVSwitches carry, where they reduce and are faster. A sentence above
+    says how many times as much the better one carries and, with `job`, how long a step communicates.
 
     Args:
         before: The GPUs that something else chose, in task order.
@@ -89,20 +93,21 @@ def before_after(
 
 def _rated(topology: Topology, gpus: Sequence[int], job: JobGraph | None) -> _Side:
     if len(gpus) < 2:
-        return _Side(gpus, 0.0, None, "")
+        return _Side(gpus, 0.0, False, None, "")
     seconds = communication_time(job, gpus, topology).seconds if job else None
     sizes = {one.gigabytes for one in job.collectives} if job else set[float]()
-    return _Side(
-        gpus, ring_bandwidth(topology, gpus), seconds or None, "a GB" if sizes == {1.0} else "a step"
-    )
+    carried = job_bandwidth(job, gpus, topology) if job else (ring_bandwidth(topology, gpus), False)
+    return _Side(gpus, *carried, seconds or None, "a GB" if sizes == {1.0} else "a step")
 
 
 def _conclusion(topology: Topology, before: _Side, after: _Side) -> str:
     """Return the sentence that compares two placements."""
-    now, then = after.ring_gb_per_s, before.ring_gb_per_s
+    now, then = after.gb_per_s, before.gb_per_s
     if not now or not then:
         return "Before and after"
     unit = "NCCL's rings carry" if library_of(topology) == "NCCL" else "rings carry"
+    if before.by_switches or after.by_switches:
+        unit = "an all-reduce carries"
     factor = now / then
     if factor == 1:
         text = f"{unit} {now:.3g} GB/s on either set of GPUs"
@@ -126,6 +131,6 @@ def _pace(before: _Side, after: _Side) -> str:
 def _described(side: _Side) -> str:
     shown = ", ".join(map(str, side.gpus[:_MAX_LISTED])) + (" …" if len(side.gpus) > _MAX_LISTED else "")
     parts = [f"GPUs {shown}"]
-    parts += [f"{side.ring_gb_per_s:.3g} GB/s"] if side.ring_gb_per_s else []
+    parts += [f"{side.gb_per_s:.3g} GB/s{' by NVLS' * side.by_switches}"] if side.gb_per_s else []
     parts += [f"{side.seconds * 1e3:.3g} ms {side.per}"] if side.seconds else []
     return " – ".join(parts)

@@ -19,18 +19,26 @@ class Together(NamedTuple):
 
 
 def required_of(job: JobGraph) -> list[Together]:
-    """Return the tasks that must be together, those of the whole job first."""
+    """Return the tasks that must be together, those of the whole job first; a group of one task asks for nothing."""
     levels = job.within, MACHINE if job.single_machine else None
     return [
         *_whole(job, levels),
-        *(Together(group.tasks, group.within) for group in job.groups if group.within),
+        *(
+            Together(group.tasks, group.within)
+            for group in job.groups
+            if group.within and len(group.tasks) > 1
+        ),
     ]
 
 
 def preferred_of(job: JobGraph) -> list[Together]:
     """Return the tasks that should be together, those of the whole job last."""
     return [
-        *(Together(group.tasks, group.prefer) for group in job.groups if group.prefer),
+        *(
+            Together(group.tasks, group.prefer)
+            for group in job.groups
+            if group.prefer and len(group.tasks) > 1
+        ),
         *_whole(job, [job.prefer]),
     ]
 

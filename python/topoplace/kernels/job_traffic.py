@@ -179,6 +179,7 @@ class CollectiveNetwork:
         distinct = list(dict.fromkeys(one for one in rates if one is not None))
         number = {id(one): i for i, one in enumerate(distinct)}
         self.network, self.switched = network, switched
+        self.reduces = bool(np.any(switched.reducing))  # switches reduce what some vertex sends
         self._kept = distinct
         self.native = _core.CollectiveNetwork(
             network.native,

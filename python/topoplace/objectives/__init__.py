@@ -6,7 +6,7 @@ To change:
   `effective_bandwidth.py`.
 - SC'17's utility: `utility.py`; as the authors' code has it `authors_utility.py`; eq. 2 as printed
   `printed_utility.py`.
-- How long a job communicates: `communication.py`.
+- How long a job communicates: `communication.py`; the GB/s behind that: `job_bandwidth.py`.
 - What typical jobs could not use of what is left (FGD): `expected_fragmentation.py`,
   `cpp/src/cluster/fragmentation.cpp`.
 """

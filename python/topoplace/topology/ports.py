@@ -96,8 +96,12 @@ class Ports:
         """(p,) GB/s of each port in one direction."""
         self.near_order = self._tiles.near_order
         """(n,) the place of each GPU on its machine if near ones follow each other."""
-        group, lane = fabric.relays() if any(level.pxn for level in topology.levels) else ((), ())
-        self.adapters, access = self._tiles.entries[_ADAPTERS], self._tiles.entries[_PCIE]
+        self.has_relays = any(level.pxn for level in topology.levels)
+        """True if some traffic leaves a machine by the adapter of another GPU (PXN)."""
+        group, lane = fabric.relays() if self.has_relays else ((), ())
+        is_tiled = topology.tiling is not None
+        self.adapters, links = self._tiles.entries[_ADAPTERS], self._tiles.entries[_PCIE]
+        self._access = links if is_tiled else np.full_like(links, _NONE)
         """(n,) the port of each GPU's network adapter; -1 without one."""
         self.switches = self._tiles.levels[0].domain
         """(n,) the lowest GPU of its machine that shares NVSwitches with each GPU; -1 without any."""
@@ -115,7 +119,7 @@ class Ports:
             np.array([level.uplink for level in levels]),
             ends,
             slower,
-            access if topology.tiling is not None else (),
+            self._access if is_tiled else (),
             group,
             lane,
         )
@@ -149,23 +153,47 @@ class Ports:
     @cached_property
     def fastest_entries(self) -> tuple[tuple[float, float], tuple[float, float]]:
         """Return GB/s of the fastest adapter of a GPU and of all adapters of a machine, at most; then of NVLinks."""
+        switches = self._tiles.entries[_SWITCHES]
         found: list[tuple[float, float]] = []
-        for segment in (_ADAPTERS, _SWITCHES):
-            pairs = self._distinct(self._tiles.entries[segment])
-            fastest = self.gb_per_s[pairs[:, 1]].max(initial=_LEAST_GB_PER_S)
-            found.append((float(fastest), float(self._sums(pairs).max(initial=_LEAST_GB_PER_S))))
+        for ports, speeds in (
+            (self.adapters, self.ways_out),
+            (switches, np.where(switches >= 0, self.gb_per_s[switches], 0.0)),
+        ):
+            most = self._sums(self._distinct(ports)).max(initial=_LEAST_GB_PER_S)
+            found.append((float(speeds.max(initial=_LEAST_GB_PER_S)), float(most)))
         return found[0], found[1]
+
+    @cached_property
+    def ways_out(self) -> Reals:
+        """(n,) GB/s of each GPU's way into the network: its adapter, and its PCIe link to it; 0 without an adapter."""
+        speeds = np.where(self.adapters >= 0, self.gb_per_s[self.adapters], 0.0)
+        links = self._access[self._access >= 0]
+        speeds[self._access >= 0] = np.minimum(speeds[self._access >= 0], self.gb_per_s[links])
+        return speeds
+
+    @cached_property
+    def has_adapters(self) -> bool:
+        """True if some GPU has a network adapter."""
+        return bool((self.adapters >= 0).any())
 
     @cached_property
     def most_of_a_gpu(self) -> float:
         """GB/s of all ports of a GPU together, at most: its links, and its entries."""
+        if not len(self.gb_per_s):
+            return 0.0
         ends = self._tiles.links[0]
         sums = np.zeros(len(self._machine_of))
         for column in (0, 1):
             np.add.at(sums, ends[:, column], self.gb_per_s[ends[:, 2]])
         for ports in self._tiles.entries:
-            sums += np.where(ports >= 0, self.gb_per_s[ports], 0.0)
+            sums[ports >= 0] += self.gb_per_s[ports[ports >= 0]]
         return float(sums.max(initial=0.0))
+
+    @cached_property
+    def join_machines(self) -> bool:
+        """True if GPUs of different machines have links of their own."""
+        machines = self._machine_of[self._tiles.links[0][:, :2]]
+        return bool((machines[:, 0] != machines[:, 1]).any())
 
     @cached_property
     def of_one_gpu(self) -> NDArray[np.bool_]:

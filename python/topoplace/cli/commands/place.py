@@ -16,11 +16,13 @@ if TYPE_CHECKING:
     from topoplace.engine.plan import Explanation
     from topoplace.engine.policy import Policy
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.objectives.job_bandwidth import JobBandwidth
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
 
 _NOT_PLACED = 1
 _RING = "ring: what the library's rings carry"
+_NVLS = "NVLS: what the job's all-reduce carries in NVSwitches, faster than rings"
 _TIME = "time: of the job's communication in a step, or for edges of weight 1"
 _SCORES = {
     "aggregated": "sum of the job's links",
@@ -231,7 +233,8 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
     )
     for remark in _remarks(explained, scores):
         print(f"- {remark}")
-    print("; ".join((_RING, _TIME, *(f"{name}: {_SCORES[name]}" for name in scores))))
+    by_switches = [_NVLS] if any(_bandwidth(one).by_switches for one in candidates) else []
+    print("; ".join((_RING, *by_switches, _TIME, *(f"{name}: {_SCORES[name]}" for name in scores))))
 
 
 def _remarks(explained: Explanation, scores: Sequence[str]) -> Iterator[str]:
@@ -245,23 +248,6 @@ def _remarks(explained: Explanation, scores: Sequence[str]) -> Iterator[str]:
         yield "the job has one task, so nothing is communicated"
     if candidates and (slowest := candidates[0].slowest):
         yield f"slowest on the first: {slowest}"
-    if candidates and (faster := _faster_than_rings(candidates[0])):
-        yield f"an all-reduce in the NVSwitches (NVLS) of the first carries {faster:.3g} GB/s"
-
-
-def _faster_than_rings(placement: Placement) -> float:
-    """Return GB/s by NVLS of a job of all-reduces alone; 0 for other jobs, and unless it is faster than rings."""
-    from topoplace import collective
-
-    job = placement.job
-    kinds = {one.kind for one in job.collectives} if job else set[str]()
-    if kinds != {"all_reduce"} or placement.remote:
-        return 0.0
-    with suppress(ValueError):  # of a machine that is too large for NCCL
-        rings = collective.ring_bandwidth(placement.topology, placement.gpus)
-        best = collective.all_reduce_bandwidth(placement.topology, placement.gpus)
-        return best if best > rings else 0.0
-    return 0.0
 
 
 def _print_slices(placed: Placement) -> None:
@@ -291,15 +277,24 @@ def _print_environment(placed: Placement) -> None:
 
 
 def _communication_cells(placement: Placement) -> list[object]:
-    """Return the ring bandwidth of a placement in GB/s, and its time, or "-"."""
-    from topoplace import collective
+    """Return the bandwidth of a placement in GB/s, of rings unless it says NVLS, and its time, or "-"."""
     from topoplace.experiments.report import tables
 
-    seconds, ring = placement.time, 0.0
-    if len(placement.gpus) > 1 and placement.job is not None and placement.job.edges and not placement.remote:
+    seconds, (gb_per_s, by_switches) = placement.time, _bandwidth(placement)
+    carried = f"{gb_per_s:.3g} NVLS" if by_switches else gb_per_s or "-"
+    return [carried, tables.duration(seconds) if 0 < seconds < math.inf else "-"]
+
+
+def _bandwidth(placement: Placement) -> JobBandwidth:
+    """Return what carries the bytes of a placed job; 0 GB/s where nothing does, or it is not known."""
+    from topoplace.collective import DEFAULT_RATES
+    from topoplace.objectives.job_bandwidth import JobBandwidth, job_bandwidth
+
+    job = placement.job
+    if len(placement.gpus) > 1 and job is not None and job.edges and not placement.remote:
         with suppress(ValueError):  # of a machine that is too large for NCCL
-            ring = collective.ring_bandwidth(placement.topology, placement.gpus)
-    return [ring or "-", tables.duration(seconds) if 0 < seconds < math.inf else "-"]
+            return job_bandwidth(job, placement.gpus, placement.topology, placement.rates or DEFAULT_RATES)
+    return JobBandwidth(0.0, by_switches=False)
 
 
 def _score(name: str, placement: Placement) -> object:

@@ -21,6 +21,7 @@ from topoplace.drawing.cluster_layout import MAX_DRAWN_GPUS
 from topoplace.engine.policy import Policy
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.objectives.communication import communication_time
+from topoplace.objectives.job_bandwidth import job_bandwidth
 from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
 
@@ -160,7 +161,7 @@ class _Choice:
 
 
 def _carried(placement: Placement) -> dict[str, Any]:
-    """Return what a placement carries: seconds, GB/s of rings, the slowest port."""
+    """Return what a placement carries: seconds, GB/s of rings or of NVSwitches that reduce, the slowest port."""
     assert placement.job is not None
     on_network = bool(placement.remote)
     rated = _rated(placement.topology, placement.job, placement.gpus, on_network)
@@ -171,17 +172,19 @@ def _carried(placement: Placement) -> dict[str, Any]:
 def _rated(topology: Topology, job: JobGraph, gpus: tuple[int, ...], on_network: bool) -> dict[str, Any]:
     """Return seconds and slowest port of a job, and GB/s of the library's rings; policies often choose the same GPUs.
 
-    The rings are None for one GPU, for remote ones, and where rings cannot be planned.
+    "nvls" is True if an all-reduce in the NVSwitches is faster; then "ring" has its GB/s. The rings are None for one
+    GPU, for remote ones, and where rings cannot be planned.
     """
-    measured, ring = communication_time(job, gpus, topology), math.inf
+    measured, ring, by_switches = communication_time(job, gpus, topology), math.inf, False
     if len(gpus) > 1 and not on_network:
         with suppress(ValueError):  # of a machine that is too large for NCCL
-            ring = collective.ring_bandwidth(topology, gpus)
+            ring, by_switches = job_bandwidth(job, gpus, topology)
     seconds = measured.seconds
     return {
         "seconds": seconds if math.isfinite(seconds) else None,
         "slowest": measured.slowest,
         "ring": ring if math.isfinite(ring) else None,
+        "nvls": by_switches,
     }
 
 
@@ -290,10 +293,15 @@ def _left(cluster: Cluster, placement: Placement | None) -> Iterator[dict[str, A
         yield {
             "size": size,
             "fits": found is not None,
-            "ring": _carried(found)["ring"] if found else None,
+            **(_rings_of(found) if found else {"ring": None, "nvls": False}),
             "machines": len({int(after.topology.machine_of[gpu]) for gpu in found.gpus}) if found else 0,
         }
         size *= 2
+
+
+def _rings_of(placement: Placement) -> dict[str, Any]:
+    found = _carried(placement)
+    return {"ring": found["ring"], "nvls": found["nvls"]}
 
 
 Answering = Callable[[State], dict[str, Any]]

@@ -153,15 +153,20 @@ function rows(all) {
   element("verdict").textContent = verdict(all);
 }
 
+function carried(one) {
+  return number(one.ring) + (one.nvls ? " NVLS" : "");
+}
+
 function verdict(all) {
   const placed = all.filter((row) => row.gpus);
   if (!placed.length) return all.length ? "No policy places this job." : "";
   const [best, worst] = [placed[0], placed[placed.length - 1]];
-  const rings = placed.map((row) => row.ring).filter((ring) => ring);
+  const rated = placed.filter((row) => row.ring).sort((one, other) => one.ring - other.ring);
   const factor = worst.seconds && best.seconds ? worst.seconds / best.seconds : 1;
   if (factor < 1.005) return `All ${plural(placed.length, "choice")} communicate equally fast.`;
-  const carried = rings.length && best.ring ? `; rings carry ${number(best.ring)} in place of ${number(Math.min(...rings))} GB/s` : "";
-  return `The best choice communicates ${number(factor)} × as fast as the worst${carried}.`;
+  const what = rated.some((row) => row.nvls) ? "all-reduces" : "rings";
+  const rings = best.ring ? `; ${what} carry ${number(best.ring)} in place of ${number(rated[0].ring)} GB/s` : "";
+  return `The best choice communicates ${number(factor)} × as fast as the worst${rings}.`;
 }
 
 function rowOf(row, slowest) {
@@ -176,7 +181,7 @@ function rowOf(row, slowest) {
   bar.style.width = `${slowest && row.seconds !== null ? Math.max(1, (100 * row.seconds) / slowest) : 100}%`;
   made.append(
     make("span", { class: "time" }, bar, make("b", {}, duration(row.seconds) + (row.note ? `, ${row.note}` : ""))),
-    make("span", { class: "ring number" }, number(row.ring)),
+    make("span", { class: "ring number" }, carried(row)),
     make("span", { class: "slowest" }, row.slowest),
     make("span", { class: "gpus" }, byTask(row.gpus)),
     make("span", { class: "took number" }, number(row.microseconds)),
@@ -190,8 +195,8 @@ function detail(found, all) {
   element("reason").textContent = reason.trim().replace(/\.\.$/, ".") + (found.complete ? "" : " The search for other candidates ended at its limit.");
   const heads = ["GPUs by task", "communicates", "rings GB/s", "slowest", "proven"];
   element("candidates").hidden = !found.candidates.length;
-  table("candidates", heads, found.candidates.map((one) => [byTask(one.gpus), duration(one.seconds), number(one.ring), one.slowest, one.optimal ? "yes" : "no"]), [3]);
-  const left = found.left.map((one) => [plural(one.size, "GPU"), one.fits ? "fits" : "does not fit", one.size === 1 ? "–" : number(one.ring), one.machines ? plural(one.machines, "machine") : "–"]);
+  table("candidates", heads, found.candidates.map((one) => [byTask(one.gpus), duration(one.seconds), carried(one), one.slowest, one.optimal ? "yes" : "no"]), [3]);
+  const left = found.left.map((one) => [plural(one.size, "GPU"), one.fits ? "fits" : "does not fit", one.size === 1 ? "–" : carried(one), one.machines ? plural(one.machines, "machine") : "–"]);
   table("left", ["a job of", "", "rings GB/s", "on"], left.length ? left : [["none", "no GPU is free", "–", "–"]], []);
   copies(found);
 }

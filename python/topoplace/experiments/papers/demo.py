@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from topoplace import collective, machines, policies
+from topoplace import machines, policies
 from topoplace.cluster.cluster import Cluster
 from topoplace.experiments.papers import mapa
 from topoplace.experiments.papers.sc17.measured import authors_profile
@@ -20,6 +20,7 @@ from topoplace.experiments.report.page import write_page
 from topoplace.experiments.simulate import MapaSlowdown, ProfiledTime, Result, Workload, simulate
 from topoplace.experiments.simulate.processes import Runner
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.objectives.job_bandwidth import job_bandwidth
 from topoplace.placement import Placement
 
 _MACHINES: Final = ("dgx1-v100", "torus2d-16", "cubemesh-16")
@@ -197,7 +198,8 @@ def _choices(placed: Sequence[tuple[str, Placement]]) -> Iterator[tuple[object, 
 
 
 def _carried(placement: Placement) -> float:
-    return collective.ring_bandwidth(placement.topology, placement.gpus)
+    assert placement.job is not None
+    return job_bandwidth(placement.job, placement.gpus, placement.topology).gb_per_s
 
 
 def _preserved(job: JobGraph) -> tuple[int, ...]:

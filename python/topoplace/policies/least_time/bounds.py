@@ -46,19 +46,24 @@ class RingDomains:
         _, self._domain = np.unique(domains_of(topology)[first_gpu], return_inverse=True)
         self.room: Ints = np.bincount(self._domain, np.minimum(offers.sizes, most_of_job)).astype(np.int64)
         """(d,) the most tasks of each domain."""
-        self._owner, self._speeds = self._adapters(offers, view)
+        self._owner, self._whole, self._speeds = self._adapters(offers, view)
 
-    def _adapters(self, offers: Offers, view: ClusterView) -> tuple[Ints, Reals]:
-        """Return (a,) the domain of each adapter, and (a,) its GB/s."""
+    def _adapters(self, offers: Offers, view: ClusterView) -> tuple[Ints, Reals, Reals]:
+        """Return (a,) the domain of each adapter, (a,) its GB/s, and (a,) those of one of its GPUs, at most."""
         owners: list[Ints] = [np.empty(0, np.int64)]
+        wholes: list[Reals] = [np.empty(0)]
         speeds: list[Reals] = [np.empty(0)]
         for usable, places in offers.by_usable():
             sample = view.classes.gpus_of[int(offers.machines[places[0]])]
-            ports = np.unique(self._ports.adapters[[sample[gpu] for gpu in members(usable)]])
-            own = self._ports.gb_per_s[ports[ports >= 0]]
+            gpus = np.array([sample[gpu] for gpu in members(usable)], np.int64)
+            gpus = gpus[self._ports.adapters[gpus] >= 0]
+            adapters, place = np.unique(self._ports.adapters[gpus], return_inverse=True)
+            own = np.zeros(len(adapters))
+            np.maximum.at(own, place.reshape(-1), self._ports.ways_out[gpus])
             owners.append(np.repeat(self._domain[places], len(own)))
+            wholes.append(np.tile(self._ports.gb_per_s[adapters], len(places)))
             speeds.append(np.tile(own, len(places)))
-        return np.concatenate(owners), np.concatenate(speeds)
+        return np.concatenate(owners), np.concatenate(wholes), np.concatenate(speeds)
 
     @cached_property
     def have_adapters(self) -> bool:
@@ -68,13 +73,17 @@ class RingDomains:
     @cached_property
     def fastest_sum(self) -> float:
         """GB/s of all adapters of a domain, at most."""
-        return float(np.bincount(self._owner, self._speeds).max(initial=0.0))
+        return float(np.bincount(self._owner, self._whole).max(initial=0.0))
 
-    def channels(self, size: int) -> float:
-        """Return GB/s that no channels of a ring of `size` tasks over several domains exceed: number x slowest."""
-        best = 0.0
-        for speed in np.unique(self._speeds).tolist():
-            counts = np.bincount(self._owner[self._speeds >= speed], minlength=len(self.room))
+    def channels(self, batch: Batch) -> float:
+        """Return GB/s that no channels of a ring of a batch over several domains exceed: number x slowest."""
+        best, size, speeds = 0.0, batch.tasks.shape[1], self._speeds
+        if (
+            batch.kind == "broadcast" and self._ports.has_relays
+        ):  # the first domain gets nothing by its own adapters
+            speeds = np.full_like(speeds, self._ports.fastest_entries[0][0])
+        for speed in np.unique(speeds).tolist():
+            counts = np.bincount(self._owner[speeds >= speed], minlength=len(self.room))
             order = np.argsort(-counts, kind="stable")
             enough = int(np.searchsorted(np.cumsum(self.room[order]), size))
             if enough < len(order):
@@ -115,8 +124,8 @@ class Rooms(NamedTuple):
         return kernels.PortTree(parent, room, np.zeros(len(parent)), self.own_class, np.array(own))
 
     def _own(self, port_class: int, unit: int) -> float:
-        fastest, all_of_machine = self.ports.fastest_entries[port_class]
-        return min(unit * fastest, all_of_machine)
+        entries = self.ports.fastest_entries[: port_class + 1]  # who meets by NVLinks may use adapters
+        return max(min(unit * fastest, all_of_machine) for fastest, all_of_machine in entries)
 
 
 def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -> list[Ints]:
@@ -145,8 +154,8 @@ def least_seconds(job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, r
         rates: Those of links by which the library plans rings.
     """
     phases = list(job.traffic.values())
-    if not rooms.rings.have_adapters:
-        return math.fsum(_by_all_ports(batches, rooms.ports) for batches in phases) * _ROUNDING
+    if not rooms.rings.have_adapters or rooms.ports.join_machines:
+        return math.fsum(_by_all_ports(batches, rooms, view, rates) for batches in phases) * _ROUNDING
     size = units.shape[1]
     rings = [_of_rings(batches, rooms, view, rates) for batches in phases]
     pairs = kernels.tree_bound(rooms.tree(*units.shape), exchanges_of(job, units, rings=False))
@@ -199,15 +208,68 @@ def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine
     return least * _ROUNDING
 
 
+_MOST_DIVIDED: Final = 10
+"""Most tasks of a job of which all divisions into two are compared."""
+
+
+def least_if_split(job: JobGraph, view: ClusterView) -> float:
+    """Return seconds that no placement of a job on several machines beats; infinity where it is not worth a search.
+
+    That is so on a single machine, for jobs of many tasks, and where the GPUs of each machine are joined by NVSwitches,
+    as adapters are slower.
+    """
+    topology = view.cluster.topology
+    is_alone = topology.num_machines == 1 or not job.edges or not topology.derived(Ports).has_adapters
+    if is_alone or job.num_tasks > _MOST_DIVIDED or machine_sets.are_alike(topology):
+        return math.inf
+    fastest = max(entries[0] for entries in topology.derived(Ports).fastest_entries)
+    masks = np.arange(1, 1 << (job.num_tasks - 1))
+    inside = (masks[:, None] >> np.arange(job.num_tasks) & 1).astype(bool)
+    sizes = inside.sum(axis=1)
+    ports = np.minimum(sizes, job.num_tasks - sizes) * fastest
+    seconds = sum(_least_across(batches, inside, ports) for batches in job.traffic.values())
+    return float(np.min(seconds, initial=math.inf)) * _ROUNDING
+
+
+def _least_across(batches: Sequence[Batch], inside: NDArray[np.bool_], ports: Reals) -> Reals:
+    """Return (d,) the least seconds of a dimension for each division into two: what crosses it, over all adapters.
+
+    Args:
+        inside: (d, n) whether a task is in the first part.
+        ports: (d,) GB/s of the adapters of the smaller part.
+    """
+    least = np.zeros(len(inside))
+    crossing = np.zeros(len(inside))
+    for batch in batches:
+        here, there = batch.pairs
+        parts = inside[:, batch.tasks]
+        if batch.kind in RING_KINDS:
+            crosses = parts.any(axis=2) & ~parts.all(axis=2)
+            least = np.maximum(least, (crosses * batch.carried).max(axis=1))
+        else:
+            apart = (parts[:, :, here] != parts[:, :, there]).sum(axis=2)
+            crossing += (apart * batch.carried / 2).sum(axis=1)
+    return np.maximum(least, crossing) / ports
+
+
 def _least_over_machines(job: JobGraph, ports: Ports) -> float:
     """Return the least seconds if two tasks that exchange something are on different machines; 0 if none need to."""
-    if not _is_joined(job):
+    if not _is_joined(job) or ports.join_machines:
         return 0.0
-    fastest = max(ports.fastest_entries[0][1], ports.fastest_entries[1][1])
     return min(
-        min(_one_way(batch, float(batch.carried.min())) for batch in batches) / fastest
-        for batches in job.traffic.values()
+        min(_least_of_one_apart(batch, ports) for batch in batches) for batches in job.traffic.values()
     )
+
+
+def _least_of_one_apart(batch: Batch, ports: Ports) -> float:
+    """Return the least seconds if a collective, whichever, is on several machines: by adapters, or by NVLinks."""
+    least, most = float(batch.carried.min()), batch.tasks.shape[1] // 2
+    is_ring = batch.kind in RING_KINDS
+    fastest = max(
+        min(most * fastest, all_of_machine) if is_ring else fastest
+        for fastest, all_of_machine in ports.fastest_entries
+    )
+    return least / fastest if is_ring else least / 2 / fastest
 
 
 def _is_joined(job: JobGraph) -> bool:
@@ -222,11 +284,21 @@ def _is_joined(job: JobGraph) -> bool:
     return len(set(parts)) == 1
 
 
-def _by_all_ports(batches: Sequence[Batch], ports: Ports) -> float:
-    """Return the least seconds where tasks on different machines have direct links, or no path."""
-    largest = max((_one_way(batch, float(batch.carried.max())) for batch in batches), default=0.0)
-    fastest = ports.most_of_a_gpu
-    return largest / fastest if fastest else 0.0
+def _by_all_ports(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
+    """Return the least seconds where tasks on different machines have direct links, or no path.
+
+    A ring among tasks that are all on different machines, or on one, leaves each of them; else it may be in channels,
+    but then there are rings inside machines besides.
+    """
+    least, of_a_gpu = 0.0, rooms.ports.most_of_a_gpu
+    for batch in batches:
+        fastest, (_, size) = of_a_gpu, batch.tasks.shape
+        if batch.kind in RING_KINDS:
+            inside = (_inside(batch, n, rooms, view, rates) for n in range(2, size + 1))
+            fastest = max(fastest, *inside)
+        if fastest:
+            least = max(least, _one_way(batch, float(batch.carried.max())) / fastest)
+    return least
 
 
 def _of_rings(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
@@ -250,7 +322,7 @@ def _of_rings(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: 
 def _apart(batch: Batch, size: int, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
     """Return the least seconds of one GB of a ring over several domains."""
     rings = rooms.rings
-    channels = rings.channels(size)
+    channels = rings.channels(batch)
     seconds = 1 / channels if channels else math.inf
     if size > len(rings.room):  # then some domain has two tasks or more
         inside = _inside(batch, None, rooms, view, rates)
@@ -259,18 +331,17 @@ def _apart(batch: Batch, size: int, rooms: Rooms, view: ClusterView, rates: Rate
 
 
 def _inside(batch: Batch, size: int | None, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
-    """Return GB/s that no rings among `size` tasks in one domain exceed, or among any number; infinity if unknown."""
-    switched = collective_network(view.cluster.topology, rates).switched
-    if switched.rings.all():
-        found = float(switched.rings.max())
-        if batch.kind != "all_reduce" or not switched.reducing.any():
-            return found
-        most = size or int(rooms.rings.room.max(initial=2))
-        by_switches = kernels.reduced_bandwidth(
-            most, float(switched.reducing.max()), float(switched.most_reduced.max())
-        )
-        return max(found, by_switches)
-    return machine_sets.fastest_rings(view, size, rates) if size else math.inf
+    """Return GB/s that `size` tasks in one domain do not exceed, or any number of tasks; infinity if unknown."""
+    network = collective_network(view.cluster.topology, rates)
+    switched = network.switched
+    found = float(switched.rings.max(initial=0.0))
+    if not switched.rings.all():
+        found = max(found, machine_sets.fastest_rings(view, size, rates)) if size else math.inf
+    if batch.kind != "all_reduce" or not network.reduces:
+        return found
+    most = size or int(rooms.rings.room.max(initial=2))
+    limits = float(switched.reducing.max()), float(switched.most_reduced.max())
+    return max(found, kernels.reduced_bandwidth(most, *limits))
 
 
 def _of_shared_adapters(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> float:
@@ -327,7 +398,7 @@ def _of_one_apart(batch: Batch, rooms: Rooms) -> float:
         return least / 2 / rooms.fastest(len(rooms.own_class))
     if 1 in rooms.own_class:  # machines of an NVLink domain are no farther apart than GPUs of one
         return 0.0
-    channels = rooms.rings.channels(batch.tasks.shape[1])
+    channels = rooms.rings.channels(batch)
     return least / channels if channels else 0.0
 
 

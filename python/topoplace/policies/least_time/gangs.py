@@ -1,4 +1,4 @@
-"""The machines of a gang: its tasks, or groups of them, are mapped to the tree of the domains of the machines."""
+"""The GPUs of a gang: its tasks, or groups of them, are mapped to the GPUs that machines offer (`kernels.map_gang`)."""
 
 from __future__ import annotations
 
@@ -31,14 +31,16 @@ Ints = NDArray[np.int64]
 _MOVE_WORK: Final = 200_000
 """Moves times edges of an item, for up to 128 items, in the tree alone."""
 _WORK_OF_AN_ITEM: Final = 80_000
-_MOST_WORK: Final = 5_000_000
+_MOST_WORK: Final = 2_500_000
 """Hops that are loaded: about a tenth of a second."""
-_MOST_WORK_BESIDE_OTHERS: Final = 2_500_000
+_MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
 """Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
-_MOST_WORK_IF_ALIKE: Final = 500_000
+_MOST_WORK_IF_ALIKE: Final = 300_000
 """On idle machines of equal size, the first mappings are seldom improved."""
-_MOST_DIVIDED: Final = 16
+_MOST_DIVIDED: Final = 256
 """Most tasks of a gang whose units are also divided."""
+_SHARE_OF_DIVIDED: Final = 0.4
+"""Of the work, for mappings that divide units."""
 _ROUNDING: Final = 1e-6
 _MOST_REGIONS: Final = 16
 """Domains that are tried for a small gang besides the fullest."""
@@ -84,7 +86,9 @@ def mapped(
         return None
     if mapper.may_divide_units(gang, best):
         singles = np.arange(request.size)[:, None]
-        alone = mapper.best(_Gang(singles, bounds.exchanges_of(request.job, singles, rings=True), None))
+        alone = mapper.best(
+            _Gang(singles, bounds.exchanges_of(request.job, singles, rings=True), None), _SHARE_OF_DIVIDED
+        )
         if alone is not None and alone.seconds * (1 + timing.slack) < best.seconds:
             best = alone
     return best
@@ -171,11 +175,14 @@ class _Mapper:
         self._timing, self._others, self._timeout = timing, others, timeout
         self._network = collective_network(view.cluster.topology, timing.rates)
 
-    def best(self, gang: _Gang) -> Mapped | None:
-        """Return the fastest mapping among the machines of each region, the first of equal ones."""
+    def best(self, gang: _Gang, share: float = 1.0) -> Mapped | None:
+        """Return the fastest mapping among the machines of each region, the first of equal ones.
+
+        share: of the usual work.
+        """
         best: Mapped | None = None
         for machines in _regions(self._request, gang, self._view, self._offers):
-            found = self._over(gang, machines)
+            found = self._over(gang, machines, share)
             if found and (best is None or found.seconds * (1 + self._timing.slack) < best.seconds):
                 best = found
             if best and (not _is_in_one_region(gang, self._request.job) or _is_proven(best)):
@@ -183,22 +190,24 @@ class _Mapper:
         return best
 
     def may_divide_units(self, gang: _Gang, best: Mapped) -> bool:
-        """Return True if single tasks of a small gang may be faster than its units."""
+        """Return True if single tasks of a gang may be faster than its units."""
         has_units = gang.units.shape[1] > 1 and not gang.parts and not required_of(self._request.job)
         return has_units and self._request.size <= _MOST_DIVIDED and not _is_proven(best)
 
-    def _over(self, gang: _Gang, machines: Offers) -> Mapped | None:
+    def _over(self, gang: _Gang, machines: Offers, share: float) -> Mapped | None:
         tree = MachineTree(self._request, machines, self._view, gang.units.shape[1])
         rooms = tree.rooms(self._offers, self._view)
         rates = self._timing.rates
         least = bounds.least_seconds(self._request.job, gang.units, rooms, self._view, rates)
-        found = self._searched(gang, tree, least)
+        found = self._searched(gang, tree, least, share)
         if found is None:
             return None
         mapped = Mapped(found.vertex_of.tolist(), found.seconds, least)
         return mapped._replace(gpus=self._by_the_rule_for_machines(mapped.gpus, tree))
 
-    def _searched(self, gang: _Gang, tree: MachineTree, least: float) -> kernels.GangMapping | None:
+    def _searched(
+        self, gang: _Gang, tree: MachineTree, least: float, share: float
+    ) -> kernels.GangMapping | None:
         job, (units, exchanges, parts) = self._request.job, gang
         # The machines of a region decide about nothing else.
         is_free = parts is None or _is_in_one_region(gang, job)
@@ -219,7 +228,7 @@ class _Mapper:
             confined=() if is_free else tree.confined(job, units, start),
             others=self._others,
             least_seconds=least,
-            work=min(most, _WORK_OF_AN_ITEM * len(units)),
+            work=int(share * min(most, _WORK_OF_AN_ITEM * len(units))),
             moves=_moves(exchanges),
             others_of_tree=()
             if self._others is None

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterator
-from dataclasses import dataclass
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.collective.machine_graph import MAX_GPUS
+from topoplace.collective.networks import collective_network
 from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
 from topoplace.collective.rates import Rates
 from topoplace.engine.machines.machine_class import MachineClasses, members
@@ -21,6 +22,7 @@ from topoplace.engine.memo import Memo
 from topoplace.jobs.groups import GPU
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.communication import RING_KINDS, measured, task_flows
+from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
 from topoplace.topology.ports import Ports
 
@@ -66,6 +68,8 @@ class Timing(NamedTuple):
     """The rates of links by which the library plans rings."""
     alternatives: int = 1
     """How many of a machine's fastest sets are wanted; slower ones may be left out."""
+    near_only: bool = False
+    """True compares only few sets of GPUs that are near each other."""
 
 
 def _nearness(link: Link) -> int:
@@ -123,6 +127,8 @@ class Chosen:
     """True if all sets of the machine's GPUs, and all orders that matter, were compared."""
     utility: float | None = None
     """How fast that is, compared with an idle cluster (`LeastTime`), for a job that asks for a utility."""
+    bandwidths: Mapping[str, float] = field(default_factory=dict[str, float])
+    """The scores of `bandwidth_scores`."""
 
 
 class _Ranked(NamedTuple):
@@ -150,12 +156,13 @@ def ranked(
     """
     machine = machine_class.alone.derived(_Machine)
     if not machine.is_alike or machine_class.partitions:
-        is_proven = _are_all_compared(machine, request, machine_class, free)
+        is_proven = _are_all_compared(machine, request, machine_class, free, timing)
         for one in _ranked(machine, request, machine_class, state, free, timing, required):
             if one.seconds == math.inf:  # tasks that communicate have no path
                 continue
             graded = grade(one.seconds, timing.slack)
-            yield _option(one.gpus, (graded, *one.order), Chosen(one.seconds, is_proven))
+            carried = _bandwidths(machine, request, one.gpus, one.seconds, timing)
+            yield _option(one.gpus, (graded, *one.order), Chosen(one.seconds, is_proven, bandwidths=carried))
         return
 
     def sets() -> list[_Ranked]:
@@ -187,9 +194,16 @@ def of_any(machine_class: MachineClass, request: JobRequest, timing: Timing) -> 
         machine = machine_class.alone.derived(_Machine)
         gpus, seconds = _times(machine, request, first, timing)
         (exact,) = _with_inner_rings(machine, request, gpus, seconds, timing).tolist()
-        return Chosen(exact, is_proven=True), grade(exact, timing.slack)
+        carried = _bandwidths(machine, request, range(request.size), exact, timing)
+        return Chosen(exact, is_proven=True, bandwidths=carried), grade(exact, timing.slack)
 
     return request.table((Chosen, machine_class, timing), find)
+
+
+def _bandwidths(
+    machine: _Machine, request: JobRequest, gpus: Sequence[int], seconds: float, timing: Timing
+) -> Mapping[str, float]:
+    return bandwidth_scores(request.job, seconds, gpus, machine.topology, timing.rates)
 
 
 def fastest_rings(view: ClusterView, size: int, rates: Rates | str) -> float:
@@ -228,7 +242,7 @@ def _ranked(
     required: Mask,
 ) -> list[_Ranked]:
     """Return the best ways, the best first; where all GPUs are alike, without their time."""
-    sets = _sets(machine, request, machine_class, free, required)
+    sets = _sets(machine, request, machine_class, free, timing, required)
     if not len(sets):
         return []
     gpus, seconds = sets, np.zeros(len(sets))
@@ -250,7 +264,12 @@ def _ranked(
 
 
 def _sets(
-    machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask, required: Mask
+    machine: _Machine,
+    request: JobRequest,
+    machine_class: MachineClass,
+    free: Mask,
+    timing: Timing,
+    required: Mask,
 ) -> Ints:
     """Return (s, k) the sets to compare, each with its GPUs ascending."""
     if machine_class.partitions:
@@ -265,7 +284,7 @@ def _sets(
         numbers = list(members(region & ~required))
         if not size:
             sets = np.empty((1, 0), np.int32)
-        elif _are_few(machine, request, region):
+        elif _are_few(machine, request, region, timing):
             sets = _members(masks_of(numbers, size), size)
         else:
             sets = _near_sets(machine, np.array(numbers), size)
@@ -273,16 +292,16 @@ def _sets(
     return np.concatenate(found)
 
 
-def _are_few(machine: _Machine, request: JobRequest, free: Mask) -> bool:
-    few = math.comb(free.bit_count(), request.size) <= _MOST_SETS
+def _are_few(machine: _Machine, request: JobRequest, free: Mask, timing: Timing) -> bool:
+    few = not timing.near_only and math.comb(free.bit_count(), request.size) <= _MOST_SETS
     return few and machine.topology.num_gpus <= MAX_GPUS
 
 
 def _are_all_compared(
-    machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask
+    machine: _Machine, request: JobRequest, machine_class: MachineClass, free: Mask, timing: Timing
 ) -> bool:
     """Return True if every set of GPUs is compared, and every order of tasks that may take another time."""
-    few_sets = bool(machine_class.partitions) or _are_few(machine, request, free)
+    few_sets = bool(machine_class.partitions) or _are_few(machine, request, free, timing)
     few_orders = request.size <= _ALL_ORDERS and not _has_inner_rings(machine, request)
     return few_sets and (not request.job.edges or _is_one_ring(machine, request) or few_orders)
 
@@ -353,11 +372,19 @@ def _planned(machine: _Machine, request: JobRequest, sets: Ints, gb_per_s: Reals
     carried = math.fsum(max(float(batch.carried.max()) for batch in batches) for batches in phases)
     with np.errstate(divide="ignore"):
         seconds = np.where(gb_per_s > 0, carried / gb_per_s, np.inf)
-    if any(len(batches) > 1 or len(batches[0].carried) > 1 for batches in phases):  # they may share ports
+    are_alone = all(len(batches) == len(batches[0].carried) == 1 for batches in phases)
+    if not are_alone or _may_reduce(machine, request, timing):  # they may share ports, or run without rings
         for i in np.flatnonzero(np.isfinite(seconds)).tolist():
             gpus = sets[i].astype(np.int64)
             seconds[i] = measured(request.job, gpus, machine.topology, rates=timing.rates).seconds
     return seconds
+
+
+def _may_reduce(machine: _Machine, request: JobRequest, timing: Timing) -> bool:
+    """Return True if NVSwitches of the machine may reduce for the job."""
+    if not collective_network(machine.topology, timing.rates).reduces:
+        return False
+    return any(batch.kind == "all_reduce" for batch in _batches(request))
 
 
 def _with_inner_rings(
@@ -434,8 +461,9 @@ def _keys(
     return [*far_ones, *shares, opened, nothing + num_free, parts, slow, *near]
 
 
-BEFORE_DOMAINS: Final = 6
-"""How many of the keys count before the domains of machines: the time, nearness, and what is left of shared GPUs."""
+BEFORE_DOMAINS: Final = 7
+"""How many of the keys count before the domains of machines: the time, nearness, what is left of shared GPUs, and
+whether a part of an idle machine is taken."""
 
 
 def _lost(

@@ -129,7 +129,11 @@ class MachineTree:
         sizes = np.minimum(offers.sizes, self._most_of_job)
         tasks = bounds.tasks_together(sizes, offers.machines, self._levels)
         rings = bounds.RingDomains(offers, self._most_of_job, view)
-        return bounds.Rooms(tasks, self._own_classes, self._topology.derived(Ports), rings)
+        names = {level.name for level in self._levels}
+        # Tasks may meet in an NVLink domain that is no part of the tree, wherever they meet in the tree.
+        are_known = all(level.name in names for level in switched_levels(self._topology))
+        classes = self._own_classes if are_known else [1] * len(self._levels)
+        return bounds.Rooms(tasks, classes, self._topology.derived(Ports), rings)
 
     @cached_property
     def _own_classes(self) -> list[int]:

@@ -6,7 +6,8 @@ import math
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
 
@@ -20,9 +21,11 @@ from topoplace.engine.machines.machine_class import mask_of
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.memo import Memo
 from topoplace.engine.requirements import SPREADS_SHARES
-from topoplace.errors import SearchTimeoutError
+from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.kernels.deadline import deadline
 from topoplace.objectives.communication import measured, running_gangs
+from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.policies.least_time import bounds, machine_sets, waiting
 
 if TYPE_CHECKING:
@@ -48,11 +51,12 @@ class LeastTime(MachinePolicy):
     """The least communication time (`communication_time`), by ports, rings and all levels of the fabric.
 
     Placements whose times differ by no more than `slack` count as equal. Of these, the policy takes, in this order, the
-    one with the nearest links, in the domains with the fewest free GPUs, from the outermost level on, on the machine
-    with the fewest, that breaks the fewest whole parts of a machine, avoids slow links, leaves the free GPUs of the
-    machine the most ring bandwidth, and has the smallest GPU list. A gang on several machines is mapped to the tree of
-    their domains (`kernels.map_to_tree`): of mappings that are as fast, one that takes the least of the uplinks. The
-    traffic of running gangs on the uplinks counts. It does not on one machine, where no job uses an uplink.
+    one with the nearest links, that takes no part of an idle machine, in the domains with the fewest free GPUs, from
+    the outermost level on, on the machine with the fewest, that breaks the fewest whole parts of a machine, avoids slow
+    links, leaves the free GPUs of the machine the most ring bandwidth, and has the smallest GPU list. A gang on several
+    machines is mapped to their GPUs (`kernels.map_gang`): of mappings that are as fast, one that takes the least of the
+    uplinks, then of the fewest machines, in the fewest and fullest domains. The traffic of running gangs on adapters
+    and uplinks counts. It does not on one machine, where no job uses an uplink.
 
     A job with a `min_utility` waits until a placement reaches it; younger jobs may overtake it. Its utility is the time
     of its placement on the same cluster without jobs, divided by the time of the placement: 0.1 means ten times slower,
@@ -63,8 +67,12 @@ class LeastTime(MachinePolicy):
         others: False decides as if no other job communicated. Scores are those of the job alone in any case.
         rates: As in `topoplace.collective`: those of links by which the library plans rings on a machine, also measured
             ones. `Placement.time` is by these rates.
-        timeout: Limit in seconds on the search for the machines of a gang, which ends after a number of moves anyway.
-            If it comes before the first mapping, the gang is split over the fewest machines.
+        timeout: Limit in seconds on the search for GPUs of one machine, and on that for the machines of a gang, which
+            both end after a number of steps anyway. If it comes before all sets of GPUs of one machine are compared, a
+            few that are near each other are; if it comes before the first mapping of a gang, the gang is split over
+            the fewest machines.
+        split: A job that fits one machine is placed on several ones if that makes it at least so many times faster, as
+            it then takes network ports of others; None never does.
         waits: How long a job waits in a queue for one machine or NVLink domain rather than being split, in units of the
             seconds that the split would add to its run: 0 not at all, as `place`. See docs/policies.md.
     """
@@ -82,6 +90,7 @@ class LeastTime(MachinePolicy):
         others: bool = True,
         rates: Rates | str = DEFAULT_RATES,
         timeout: float | None = None,
+        split: float | None = 1.5,
         waits: float = 1.0,
     ) -> None:
         self.slack = _checks.real(slack, "slack", ValueError, high=1.0) or 1e-9
@@ -90,6 +99,7 @@ class LeastTime(MachinePolicy):
         self.rates = rates
         self._timing = machine_sets.Timing(self.slack, rates)
         self.timeout = None if timeout is None else _checks.positive(timeout, "timeout", ValueError)
+        self.split = None if split is None else _checks.real(split, "split", ValueError, low=1.0, high=1e9)
         self.waits = _checks.real(waits, "waits", ValueError)
 
     # ---- what a queue asks ---------------------------------------------------------------------------------
@@ -157,6 +167,52 @@ class LeastTime(MachinePolicy):
         return pace.slowdown_if_split if other is None else pace.slowdown(other.scores["communication_time"])
 
     # ---- rules of a policy ---------------------------------------------------------------------------------
+
+    # ---- what the engine asks ------------------------------------------------------------------------------
+
+    def choose(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
+    ) -> Placement | None:
+        """Return the placement on one machine, or that on several if no machine has room or it is much faster."""
+        if self.timeout is not None and self._goes_by_machine(request):
+            try:
+                with deadline(self.timeout / 2):
+                    self._machine_options(request, view).best(least_utility)
+            except DeadlineError:
+                return self._with_near_sets.choose(job, request, view, least_utility)
+        placement = super().choose(job, request, view, least_utility)
+        if self.split is None or not self._may_be_faster(placement, request, view):
+            return placement
+        other = self._across(job, request, view, least_utility)
+        if placement is None:
+            return other
+        time = "communication_time"
+        is_faster = other is not None and other.scores[time] * self.split <= placement.scores[time]
+        return other if is_faster else placement
+
+    def _may_be_faster(self, placement: Placement | None, request: JobRequest, view: ClusterView) -> bool:
+        """Return True if a job that fits one machine may be much faster on several than with this placement on one.
+
+        None stands for one that is too slow for a job that asks for a utility.
+        """
+
+        def least() -> tuple[float]:
+            may_be = request.fits_any_machine and not request.job.single_machine
+            return (bounds.least_if_split(request.job, view) if may_be else math.inf,)
+
+        (seconds,) = request.table((bounds.least_if_split, view.cluster.topology), least)
+        if placement is None:
+            return request.asks_utility and seconds < math.inf
+        if placement.scores["communication_time"] < seconds * (self.split or 1.0):
+            return False
+        return len(view.classes.by_machine(placement.gpus)) == 1
+
+    @cached_property
+    def _with_near_sets(self) -> Self:
+        """The same policy, comparing only few sets of the GPUs of a machine."""
+        other = copy(self)
+        other._timing, other.timeout = self._timing._replace(near_only=True), None
+        return other
 
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
@@ -254,14 +310,16 @@ class LeastTime(MachinePolicy):
         found = measured(job, placed, topology, rates=self._timing.rates)
         if found.seconds == np.inf:
             return None
+        carried = bandwidth_scores(job, found.seconds, gpus, topology, self._timing.rates)
+        chosen = machine_sets.Chosen(found.seconds, bandwidths=carried)
         if request.asks_utility:
             utility = self._utility(found.seconds, request, view)
-            return Evaluation(utility, machine_sets.Chosen(found.seconds, utility=utility))
+            return Evaluation(utility, replace(chosen, utility=utility))
         others = self._others(view)
         seconds = found.seconds
         if others is not None:
             seconds = measured(job, placed, topology, others=others, rates=self._timing.rates).seconds
-        return Evaluation(-seconds, machine_sets.Chosen(found.seconds))
+        return Evaluation(-seconds, chosen)
 
     def _others(self, view: ClusterView) -> kernels.FlowCounts | None:
         """Return the flows of running gangs; None if they do not count, or there are none."""
@@ -282,10 +340,10 @@ class LeastTime(MachinePolicy):
         return job.min_utility - _ROUNDING if job.min_utility else -math.inf
 
     def scores(self, details: Any) -> Mapping[str, float]:
-        """Return the communication time, and the utility of a job that asks for one."""
+        """Return the communication time, the bandwidths behind it, and the utility of a job that asks for one."""
         chosen: machine_sets.Chosen = details
-        time = {"communication_time": chosen.seconds}
-        return time if chosen.utility is None else {**time, "utility": chosen.utility}
+        found = {"communication_time": chosen.seconds, **chosen.bandwidths}
+        return found if chosen.utility is None else {**found, "utility": chosen.utility}
 
     def is_proven(self, details: Any) -> bool:
         """Return True if all sets of GPUs, and all orders that matter, were compared."""
