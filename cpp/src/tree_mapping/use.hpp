@@ -11,8 +11,9 @@ namespace topoplace::tree_mapping {
 struct Use {
     Use(const Problem& problem, const std::vector<Index>& leaf_of);
 
-    // On fewer leaves, or else in fewer domains, or else in domains of less room, the uppermost first, or else
-    // beside less of others, without more GB through the uplinks of any depth, or more of others beside them.
+    // On fewer leaves, or else in fewer domains, or else in domains of less room, the uppermost first, or
+    // else beside less of others, without more GB through the uplinks of any depth, or more of others beside
+    // them.
     bool is_fuller_than(const Use& other) const;
 
   private:

@@ -129,7 +129,8 @@ class Offers(Sequence[MachineOffer]):
         """Yield the GPUs that equal machines offer, and the positions of their offers."""
         order = np.argsort(self._kind_of, kind="stable")
         kinds, firsts = np.unique(self._kind_of[order], return_index=True)
-        for kind, places in zip(kinds.tolist(), np.split(order, firsts[1:]), strict=True):
+        numbers: list[int] = kinds.tolist()
+        for kind, places in zip(numbers, np.split(order, firsts[1:]), strict=True):
             yield self._kinds[kind].usable, places
 
     def of_gpus(self, gpus: Mask) -> Offers:

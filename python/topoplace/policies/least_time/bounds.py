@@ -42,7 +42,8 @@ class RingDomains:
         """
         topology = view.cluster.topology
         self._ports = topology.derived(Ports)
-        first_gpu = [view.classes.gpus_of[machine][0] for machine in offers.machines.tolist()]
+        machines: list[int] = offers.machines.tolist()
+        first_gpu = [view.classes.gpus_of[machine][0] for machine in machines]
         _, self._domain = np.unique(domains_of(topology)[first_gpu], return_inverse=True)
         self.room: Ints = np.bincount(self._domain, np.minimum(offers.sizes, most_of_job)).astype(np.int64)
         """(d,) the most tasks of each domain."""
@@ -78,11 +79,11 @@ class RingDomains:
     def channels(self, batch: Batch) -> float:
         """Return GB/s that no channels of a ring of a batch over several domains exceed: number x slowest."""
         best, size, speeds = 0.0, batch.tasks.shape[1], self._speeds
-        if (
-            batch.kind == "broadcast" and self._ports.has_relays
-        ):  # the first domain gets nothing by its own adapters
+        if batch.kind == "broadcast" and self._ports.has_relays:
+            # The first domain gets nothing by its own adapters.
             speeds = np.full_like(speeds, self._ports.fastest_entries[0][0])
-        for speed in np.unique(speeds).tolist():
+        distinct: list[float] = np.unique(speeds).tolist()
+        for speed in distinct:
             counts = np.bincount(self._owner[speeds >= speed], minlength=len(self.room))
             order = np.argsort(-counts, kind="stable")
             enough = int(np.searchsorted(np.cumsum(self.room[order]), size))

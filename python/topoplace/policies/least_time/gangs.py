@@ -131,7 +131,7 @@ def _gang(
 
 def _regions(request: JobRequest, gang: _Gang, view: ClusterView, offers: Offers) -> Iterator[Offers]:
     """Yield the machines to try, the most promising ones first: all, or each domain that must have all tasks."""
-    wanted = _levels_of_all(request.job) if gang.parts else set()
+    wanted = _levels_of_all(request.job) if gang.parts else set[str]()
     codes = [level.codes for level in chain_of(request, view) if level.name in wanted]
     if codes and len(codes) == len(wanted):
         yield from _domains(request, offers, np.array(codes).T)
