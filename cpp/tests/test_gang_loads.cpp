@@ -21,11 +21,13 @@ bool are_near(double one, double other, double part) {
 }
 
 void check_equal(const GangLoads& kept, const GangCase& c, double never) {
-    GangLoads fresh(c.params());
+    const auto params = c.params();
+    GangLoads fresh(params);
     topoplace::WorkMeter meter{topoplace::StopCondition{}};
     CHECK(fresh.set(kept.vertex_of(), meter));
     CHECK(are_near(kept.seconds(), fresh.seconds(), 1e-9));
     CHECK(are_near(kept.port_seconds(), fresh.port_seconds(), 1e-9));
+    CHECK(are_near(kept.port_gigabytes(), fresh.port_gigabytes(), 1e-9));
     const oracle::GangTime time = oracle::gang_time(c, kept.vertex_of());
     if (time.seconds >= never) return;  // flows without a path
     CHECK(are_near(kept.seconds(), time.seconds, 1e-9));
