@@ -108,12 +108,12 @@ TEST(smooth_seconds_are_close_above_seconds) {
     }
 }
 
-// Of 4,000 tasks in pairs, far more work than are loaded without a look at the clock.
+// Of 2,000 tasks in pairs, far more work than are loaded without a look at the clock.
 TEST(a_long_start_is_stopped) {
     topoplace::Random random(53);
     GangCase c;
-    c.fabric = oracle::random_fabric(random, 1600, 4);
-    Numbers tasks(std::min(4000, c.fabric.network.n));
+    c.fabric = oracle::random_fabric(random, 900, 4);
+    Numbers tasks(std::min(2000, c.fabric.network.n));
     for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i] = static_cast<std::int32_t>(i);
     c.tasks = tasks;
     c.job.add(topoplace::traffic::Kind::kPairs, tasks, 1.0);
