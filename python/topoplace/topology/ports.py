@@ -157,7 +157,7 @@ class Ports:
         found: list[tuple[float, float]] = []
         for ports, speeds in (
             (self.adapters, self.ways_out),
-            (switches, np.where(switches >= 0, self.gb_per_s[switches], 0.0)),
+            (switches, self._speeds_of(switches)),
         ):
             most = self._sums(self._distinct(ports)).max(initial=_LEAST_GB_PER_S)
             found.append((float(speeds.max(initial=_LEAST_GB_PER_S)), float(most)))
@@ -166,10 +166,12 @@ class Ports:
     @cached_property
     def ways_out(self) -> Reals:
         """(n,) GB/s of each GPU's way into the network: its adapter, and its PCIe link to it; 0 without an adapter."""
-        speeds = np.where(self.adapters >= 0, self.gb_per_s[self.adapters], 0.0)
-        links = self._access[self._access >= 0]
-        speeds[self._access >= 0] = np.minimum(speeds[self._access >= 0], self.gb_per_s[links])
-        return speeds
+        links = np.where(self._access >= 0, self._speeds_of(self._access), np.inf)
+        return np.minimum(self._speeds_of(self.adapters), links)
+
+    def _speeds_of(self, ports: Ints) -> Reals:
+        """Return (n,) the speed of each GPU's port; 0 without one."""
+        return np.append(self.gb_per_s, 0.0)[ports]
 
     @cached_property
     def has_adapters(self) -> bool:
