@@ -356,7 +356,6 @@ class Search {
     }
 
     void improve(const Mapping& start, std::uint64_t work) {
-        if (leaves_.empty() || problem_.items == 0) return;
         if (measured(start.leaf_of).seconds == kUnknown) return;
         scale_ = start.seconds > 0.0 ? start.seconds : 1.0;
         port_scale_ = start.port_seconds;
@@ -497,6 +496,7 @@ GangResult map_gang(const GangParams& params) {
     Problem problem(params.items);
     check(params, problem);
     if (!problem.has_enough_room) return {};
+    if (problem.items == 0) return {.found = true};
     WorkMeter meter(params.items.stop);
     problem.list_neighbours(meter);  // if it stops, a first mapping needs none
     return Search(params, problem, meter).run();

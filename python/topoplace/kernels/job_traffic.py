@@ -184,7 +184,7 @@ class CollectiveNetwork:
         self.native = _core.CollectiveNetwork(
             network.native,
             [integers(one, name) for name, one in zip(Places._fields, places, strict=True)],
-            [reals(one, name) for name, one in zip(SwitchRates._fields, switched, strict=True)],
+            [_speeds(one, name) for name, one in zip(SwitchRates._fields, switched, strict=True)],
             np.asarray(has_links, np.uint8),
             np.array([-1 if one is None else number[id(one)] for one in rates], np.int32),
             distinct,
@@ -225,3 +225,10 @@ class CollectiveNetwork:
         placed = integers(vertex_of, "vertex_of")
         found = _core.flows_of(self.native, job.native, placed, planned)
         return Flows(*found[:5]), [Rings(*one) for one in found[5]]
+
+
+def _speeds(values: ArrayLike, name: str) -> Reals:
+    speeds = reals(values, name)
+    for i in np.flatnonzero(~(speeds >= 0))[:1]:
+        raise ValueError(f"{name}[{i}] = {speeds[i]:g} is below 0, or not a number")
+    return speeds
