@@ -1,7 +1,8 @@
 // Starts from orders of the items laid along plans of filling the tree: plans for rings, for each speed of
 // adapters and number of channels, then those of `map_to_tree`. The best starts are improved by steps: items
 // to other leaves, two items for each other, and tasks to other places of their leaf. Worse steps are
-// accepted less and less. A start that is given is improved alone.
+// accepted less and less. Few items on few leaves start from random leaves, too. A start that is given is
+// improved alone.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -34,6 +35,9 @@ constexpr std::size_t kMostCompared = 256;      // for fuller domains
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
 constexpr std::array kHeats{10.0, 100.0};  // for few items, which have few good steps, so many times as much
 constexpr Index kFewItems = 16;
+// Of still fewer items on few leaves: there, good mappings may be far from all that plans lead to.
+constexpr std::size_t kRandomStarts = 12;
+constexpr Index kFewForRandom = 8, kFewLeaves = 16;
 constexpr double kPortShare = 0.02,
                  kLeafShare = 0.002;  // of the time, for the port-seconds and leaves of a start
 constexpr double kReach = 2.5;        // `smooth` is at most so many times the seconds
@@ -164,15 +168,35 @@ class Search {
     }
 
     void improve_first(const std::vector<Mapping>& starts) {
-        const std::size_t rounds = problem_.items <= kFewItems ? kHeats.size() : 0;
+        const bool are_few = problem_.items <= kFewItems;
+        const bool are_fewer = problem_.items <= kFewForRandom && problem_.leaves <= kFewLeaves;
+        const std::size_t random = are_fewer && problem_.start.empty() ? kRandomStarts : 0;
+        std::size_t rounds = (are_few ? kHeats.size() : 0) + random;
         const std::size_t improved = std::min(starts.size(), kImproved);
         for (std::size_t i = 0; i < improved && !is_done(); ++i) {
             improve(starts[i], left() / (improved + rounds - i));
         }
-        for (std::size_t i = 0; i < rounds && !is_done() && !is_fastest(best_); ++i) {
-            heat_ = kHeats[i];
-            improve(Mapping(best_), left() / (rounds - i));
+        for (std::size_t i = 0; i < random && !is_done() && !is_fastest(best_); ++i, --rounds) {
+            improve(measured(random_leaves()), left() / rounds);
         }
+        for (; rounds > 0 && !is_done() && !is_fastest(best_); --rounds) {
+            heat_ = kHeats[kHeats.size() - rounds];
+            improve(Mapping(best_), left() / rounds);
+        }
+    }
+
+    // Of each item, a leaf with room.
+    std::vector<Index> random_leaves() {
+        std::vector<Index> free, found;
+        for (Index leaf = 0; leaf < problem_.leaves; ++leaf)
+            free.insert(free.end(), index(problem_.room[index(leaf)]), leaf);
+        for (Index item = 0; item < problem_.items; ++item) {
+            const std::size_t chosen = index(random_.below(static_cast<Index>(free.size())));
+            found.push_back(free[chosen]);
+            free[chosen] = free.back();
+            free.pop_back();
+        }
+        return found;
     }
 
     // Of the starts that take no more time, leaves and GB over uplinks than the best mapping, that in the
