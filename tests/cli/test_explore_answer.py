@@ -55,7 +55,9 @@ def test_rows_are_what_each_policy_places(machine: str) -> None:
                 assert row["seconds"] == pytest.approx(expected.time)
                 assert row["slowest"] == expected.slowest
                 if row["ring"] is not None:
-                    assert row["ring"] == pytest.approx(tp.collective.ring_bandwidth(topology, expected.gpus))
+                    assert row["ring"] == pytest.approx(
+                        tp.collective.all_reduce_bandwidth(topology, expected.gpus)
+                    )
 
 
 def ring(size: int) -> tp.JobGraph:

@@ -33,7 +33,10 @@ def test_an_unhealthy_gpu_is_used_once_it_is_repaired_and_never_because_it_is_un
     repaired = cluster.with_topology(tp.Topology.cluster(machine, count=2))
     placement = policy.place(job, repaired)
     assert placement is not None
-    spreads = name == "kubernetes-default"
+    spreads = name in (
+        "kubernetes-default",
+        "least-time",
+    )  # a ring over sockets is slower than one over adapters
     assert spreads or sorted(placement.gpus) == list(range(num_tasks))
 
 

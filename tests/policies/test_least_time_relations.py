@@ -92,7 +92,7 @@ def joined(machines: Sequence[tp.Topology], racks: Sequence[str], uplink: float 
     return tp.Topology.cluster(dict(zip(names, machines, strict=True)), fabric=fabric)
 
 
-@given(clusters(), jobs(5), st.data())
+@given(clusters(), jobs(4), st.data())
 def test_numbers_of_machines_do_not_count(
     cluster: tuple[list[tp.Topology], list[str]], job: tp.JobGraph, data: st.DataObject
 ) -> None:

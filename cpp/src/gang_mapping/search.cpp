@@ -43,7 +43,7 @@ constexpr double kPortShare = 0.02,
 constexpr double kReach = 2.5;        // `smooth` is at most so many times the seconds
 constexpr std::uint64_t kStepsPerHop = GangLoads::kStepsPerHop;
 constexpr std::uint64_t kStepsPerMove = 200, kStepsPerEdge = 50, kStepsPerPlace = 20;
-constexpr std::size_t kMostAssignments = 5040;  // to compare all
+constexpr std::size_t kMostAssignments = 12000;  // to compare all
 constexpr double kUnknown = std::numeric_limits<double>::infinity();
 
 struct Mapping {

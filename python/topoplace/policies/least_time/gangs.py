@@ -37,6 +37,9 @@ _MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
 """Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
 _MOST_WORK_IF_ALIKE: Final = 300_000
 """On idle machines of equal size, the first mappings are seldom improved."""
+_FEW_ITEMS: Final = 8
+_WORK_OF_FEW_ITEMS: Final = 1 << 20
+"""Few items have few good steps; a search with so much work seldom misses the best mapping."""
 _MOST_DIVIDED: Final = 256
 """Most tasks of a gang whose units are also divided."""
 _SHARE_OF_DIVIDED: Final = 0.4
@@ -216,8 +219,11 @@ class _Mapper:
             return None
         is_fixed = not is_free and bool(job.balanced)
         most = _MOST_WORK if self._others is None else _MOST_WORK_BESIDE_OTHERS
-        if len(np.unique(tree.room)) == 1:
-            most = _MOST_WORK_IF_ALIKE
+        work = min(most, _WORK_OF_AN_ITEM * len(units))
+        if len(units) <= _FEW_ITEMS:
+            work = _WORK_OF_FEW_ITEMS
+        elif len(np.unique(tree.room)) == 1:
+            work = min(work, _MOST_WORK_IF_ALIKE)
         return kernels.map_gang(
             self._network,
             job.traffic_arrays,
@@ -228,7 +234,7 @@ class _Mapper:
             confined=() if is_free else tree.confined(job, units, start),
             others=self._others,
             least_seconds=least,
-            work=int(share * min(most, _WORK_OF_AN_ITEM * len(units))),
+            work=int(share * work),
             moves=_moves(exchanges),
             others_of_tree=()
             if self._others is None
