@@ -81,7 +81,7 @@ class RingDomains:
         best, size, speeds = 0.0, batch.tasks.shape[1], self._speeds
         if batch.kind == "broadcast" and self._ports.has_relays:
             # The first domain gets nothing by its own adapters.
-            speeds = np.full_like(speeds, self._ports.fastest_entries[0][0])
+            speeds = np.full(len(speeds), self._ports.fastest_entries[0][0])
         distinct: list[float] = np.unique(speeds).tolist()
         for speed in distinct:
             counts = np.bincount(self._owner[speeds >= speed], minlength=len(self.room))
