@@ -86,7 +86,8 @@ class RingDomains:
         for speed in distinct:
             counts = np.bincount(self._owner[speeds >= speed], minlength=len(self.room))
             order = np.argsort(-counts, kind="stable")
-            enough = int(np.searchsorted(np.cumsum(self.room[order]), size))
+            room: Ints = np.cumsum(self.room[order])
+            enough = int(np.count_nonzero(room < size))
             if enough < len(order):
                 best = max(best, speed * min(int(counts[order[enough]]), size // 2))
         return best
