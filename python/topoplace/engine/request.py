@@ -63,13 +63,13 @@ def request_key(job: JobGraph) -> Hashable:
 
     It contains the `resource_key`, the edges, what they are used for, the profile, the memory bandwidth, and whether
     the job asks for a utility; `min_utility` itself, `bandwidth_sensitive` and `tflop` are not in it. Jobs of more than
-    256 edges have equal keys only if they share one graph object, and so their collectives, if they state any. The
+    256 edges have equal keys only if they share one tuple of edges, and so their collectives, if they state any. The
     caller must keep this object alive, as the key contains its id.
     """
-    graph: Hashable = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.graph)
-    sends = not (job.stated_collectives or job.name in PATTERN_KINDS) or isinstance(graph, int)
+    edges: Hashable = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.edges)
+    sends = not (job.stated_collectives or job.name in PATTERN_KINDS) or isinstance(edges, int)
     collectives = () if sends else job.collectives
-    return (*_resources(job), graph, collectives, job.profile, job.memory_bandwidth, job.min_utility > 0)
+    return (*_resources(job), edges, collectives, job.profile, job.memory_bandwidth, job.min_utility > 0)
 
 
 def exact_request_key(job: JobGraph) -> Hashable:

@@ -403,7 +403,6 @@ class JobGraph:
             if field not in FIELDS:
                 raise JobGraphError(f"{field} is not a requirement; known: {', '.join(FIELDS)}")
             requirements[field] = FIELDS[field](value, field)
-        _ = self.graph  # built now, so that all copies share it
         copy = object.__new__(type(self))
         vars(copy).update(vars(self) | requirements)
         for kept in ("requirements", "_hash"):

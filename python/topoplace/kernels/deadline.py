@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from threading import local
 from typing import TypeVar
@@ -38,6 +39,28 @@ def deadline(seconds: float) -> Generator[None]:
         yield
     finally:
         _set(before)
+
+
+class Countdown:
+    """The time that is left for something of several steps, each of which has to end."""
+
+    def __init__(self, seconds: float | None) -> None:
+        """Start now; None is without end."""
+        self._end = math.inf if seconds is None else time.monotonic() + seconds
+
+    @property
+    def left(self) -> float | None:
+        """The seconds that are left, at least 0; None if there is no end."""
+        return None if self._end == math.inf else max(0.0, self._end - time.monotonic())
+
+    @property
+    def is_up(self) -> bool:
+        """True if no time is left."""
+        return self.left == 0
+
+    def block(self) -> AbstractContextManager[None]:
+        """Return a block in which every search raises DeadlineError once the time is up."""
+        return nullcontext() if (left := self.left) is None else deadline(left)
 
 
 def check_deadline() -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from topoplace._core import MachineRanking
 from topoplace.engine.machines.machine_conditions import ConditionMemo
+from topoplace.kernels.deadline import check_deadline
 
 if TYPE_CHECKING:
     from topoplace.engine.machines.machine_class import MachineClass
@@ -35,8 +36,17 @@ class RankedMachines(Generic[Answer]):
         self._ranking = MachineRanking(table.native)
 
     def now(self) -> MachineRanking:
-        """Return the native ranking of the machines in their present conditions."""
+        """Return the native ranking of the machines in their present conditions.
+
+        DeadlineError if time is up before the rule has answered for all of them.
+        """
         ranking = self._ranking
         for condition in ranking.unknown():
+            check_deadline()
             ranking.set(condition, self._key(self._table.of(condition)))
         return ranking
+
+    def so_far(self) -> MachineRanking:
+        """Return the ranking of the machines in the present conditions that the rule has answered for."""
+        self._ranking.unknown()  # follows the changes
+        return self._ranking

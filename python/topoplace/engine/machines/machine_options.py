@@ -12,7 +12,7 @@ from topoplace import _checks
 from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 
 if TYPE_CHECKING:
-    from topoplace._core import DomainFill
+    from topoplace._core import DomainFill, MachineRanking
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 
@@ -104,7 +104,16 @@ class MachineOptions:
 
         Ties go to the machine in the fullest domains, if these count, then to that with the lowest number.
         """
-        ranking = self._by_order.now()
+        found = self._first_of(self._by_order.now())
+        if found is None or found[1].option.utility >= least_utility:
+            return found
+        return self._best_above(least_utility)
+
+    def best_so_far(self) -> tuple[int, Choice] | None:
+        """Return what `best` returns, among machines in the conditions that the rule was asked for before."""
+        return self._first_of(self._by_order.so_far())
+
+    def _first_of(self, ranking: MachineRanking) -> tuple[int, Choice] | None:
         if self._domains is None:
             machine, condition = ranking.best(*self._needs)
         else:
@@ -112,8 +121,6 @@ class MachineOptions:
         if machine < 0:
             return None
         answer = self._table.of(condition)
-        if answer.options[0].utility < least_utility:
-            return self._best_above(least_utility)
         if answer.first is None:
             answer.first = self._choice(condition, answer.options[0])
         return machine, answer.first

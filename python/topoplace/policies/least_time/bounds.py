@@ -145,7 +145,14 @@ def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -
     return tasks
 
 
-def least_seconds(job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
+def least_seconds(
+    job: JobGraph,
+    units: Ints,
+    pairs: kernels.Exchanges,
+    rooms: Rooms,
+    view: ClusterView,
+    rates: Rates | str,
+) -> float:
     """Return seconds that no placement beats.
 
     Either all units are whole: then each dimension takes as long as its rings need on the best machine, or as its ports
@@ -153,6 +160,7 @@ def least_seconds(job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, r
 
     Args:
         units: (u, t) tasks that are mapped as a whole.
+        pairs: What they exchange, but for what is in rings.
         rates: Those of links by which the library plans rings.
     """
     phases = list(job.traffic.values())
@@ -160,9 +168,9 @@ def least_seconds(job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, r
         return math.fsum(_by_all_ports(batches, rooms, view, rates) for batches in phases) * _ROUNDING
     size = units.shape[1]
     rings = [_of_rings(batches, rooms, view, rates) for batches in phases]
-    pairs = kernels.tree_bound(rooms.tree(*units.shape), exchanges_of(job, units, rings=False))
+    of_pairs = kernels.tree_bound(rooms.tree(*units.shape), pairs).phases
     shared = [_of_shared_adapters(batches, units, rooms) for batches in phases]
-    whole = np.maximum(np.maximum(rings, shared), pairs.phases)
+    whole = np.maximum(np.maximum(rings, shared), of_pairs)
     least = float(whole.sum())
     must_be_whole = any(group.within == MACHINE for group in job.groups)
     if size > 1 and not must_be_whole:
@@ -189,12 +197,20 @@ def exchanges_of(job: JobGraph, units: Ints, *, rings: bool) -> kernels.Exchange
             apart = here != there
             keys.append((np.minimum(here, there) * len(units) + np.maximum(here, there))[apart])
             carried.append(np.broadcast_to(batch.carried[:, None], here.shape)[apart])
-        distinct, place = np.unique(np.concatenate(keys), return_inverse=True)
+        distinct, sums = _summed(np.concatenate(keys), np.concatenate(carried))
         pairs.append(distinct)
-        amounts.append(np.bincount(place, np.concatenate(carried), minlength=len(distinct)).astype(float))
+        amounts.append(sums)
         ends.append(ends[-1] + len(distinct))
     start, end = np.divmod(np.concatenate(pairs or [np.empty(0, np.int64)]), len(units))
     return kernels.Exchanges(len(units), ends[1:], start, end, np.concatenate(amounts or [np.empty(0)]))
+
+
+def _summed(keys: Ints, carried: Reals) -> tuple[Ints, Reals]:
+    """Return the distinct keys, ascending, and the sum of what each carries."""
+    if (keys[1:] > keys[:-1]).all():
+        return keys, carried
+    distinct, place = np.unique(keys, return_inverse=True)
+    return distinct, np.bincount(place, carried, minlength=len(distinct)).astype(float)
 
 
 def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine_sets.Timing) -> float:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,8 +16,10 @@ from topoplace.engine.level_chain import PlacedLevel
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
+from topoplace.errors import DeadlineError
 from topoplace.jobs.groups import MACHINE, Group
 from topoplace.jobs.together import preferred_of, required_of
+from topoplace.kernels.deadline import Countdown, check_deadline
 from topoplace.objectives.communication import RING_KINDS, measured
 from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.policies.least_time.machine_tree import MachineTree, chain_of, others_on_uplinks
@@ -78,20 +81,19 @@ def mapped(
     Args:
         timing: How times on one machine are computed and compared.
         others: The flows of running jobs, which count on uplinks.
-        timeout: Limit in seconds on the search for the machines.
+        timeout: Limit in seconds; it lasts longer until there is a first mapping.
     """
+    countdown = Countdown(timeout)
     gang = _gang(request, view, offers, others)
     if gang is None:
         return None
-    mapper = _Mapper(request, view, offers, timing, others, timeout)
+    mapper = _Mapper(request, view, offers, timing, others, countdown)
     best = mapper.best(gang)
     if best is None:
         return None
     if mapper.may_divide_units(gang, best):
         singles = np.arange(request.size)[:, None]
-        alone = mapper.best(
-            _Gang(singles, bounds.exchanges_of(request.job, singles, rings=True), None), _SHARE_OF_DIVIDED
-        )
+        alone = mapper.best(_Gang.of(request.job, singles, None), _SHARE_OF_DIVIDED)
         if alone is not None and alone.seconds * (1 + timing.slack) < best.seconds:
             best = alone
     return best
@@ -114,8 +116,17 @@ class _Gang(NamedTuple):
     units: Ints
     """(u, t) the tasks of each item."""
     exchanges: kernels.Exchanges
+    pairs: kernels.Exchanges
+    """The exchanges that are not in rings."""
     parts: list[Part] | None
     """The machines from which the search starts, where groups decide about these."""
+
+    @classmethod
+    def of(cls, job: JobGraph, units: Ints, parts: list[Part] | None) -> Self:
+        exchanges = bounds.exchanges_of(job, units, rings=True)
+        has_rings = any(batch.kind in RING_KINDS for batches in job.traffic.values() for batch in batches)
+        pairs = bounds.exchanges_of(job, units, rings=False) if has_rings else exchanges
+        return cls(units, exchanges, pairs, parts)
 
 
 def _gang(
@@ -129,7 +140,7 @@ def _gang(
     parts = _divided_beside(job, units, request, view, offers, others)
     if parts is None and _needs_division(job, units):
         return None
-    return _Gang(units, bounds.exchanges_of(job, units, rings=True), parts)
+    return _Gang.of(job, units, parts)
 
 
 def _regions(request: JobRequest, gang: _Gang, view: ClusterView, offers: Offers) -> Iterator[Offers]:
@@ -172,10 +183,10 @@ class _Mapper:
         offers: Offers,
         timing: machine_sets.Timing,
         others: kernels.FlowCounts | None,
-        timeout: float | None,
+        countdown: Countdown,
     ) -> None:
         self._request, self._view, self._offers = request, view, offers
-        self._timing, self._others, self._timeout = timing, others, timeout
+        self._timing, self._others, self._countdown = timing, others, countdown
         self._network = collective_network(view.cluster.topology, timing.rates)
 
     def best(self, gang: _Gang, share: float = 1.0) -> Mapped | None:
@@ -188,30 +199,34 @@ class _Mapper:
             found = self._over(gang, machines, share)
             if found and (best is None or found.seconds * (1 + self._timing.slack) < best.seconds):
                 best = found
-            if best and (not _is_in_one_region(gang, self._request.job) or _is_proven(best)):
+            if best and (not _is_in_one_region(gang, self._request.job) or _is_proven(best) or self._countdown.is_up):
                 break
         return best
 
     def may_divide_units(self, gang: _Gang, best: Mapped) -> bool:
         """Return True if single tasks of a gang may be faster than its units."""
         has_units = gang.units.shape[1] > 1 and not gang.parts and not required_of(self._request.job)
-        return has_units and self._request.size <= _MOST_DIVIDED and not _is_proven(best)
+        is_small = self._request.size <= _MOST_DIVIDED
+        return has_units and is_small and not _is_proven(best) and not self._countdown.is_up
 
     def _over(self, gang: _Gang, machines: Offers, share: float) -> Mapped | None:
         tree = MachineTree(self._request, machines, self._view, gang.units.shape[1])
         rooms = tree.rooms(self._offers, self._view)
         rates = self._timing.rates
-        least = bounds.least_seconds(self._request.job, gang.units, rooms, self._view, rates)
+        least = bounds.least_seconds(self._request.job, gang.units, gang.pairs, rooms, self._view, rates)
         found = self._searched(gang, tree, least, share)
         if found is None:
             return None
         mapped = Mapped(found.vertex_of.tolist(), found.seconds, least)
-        return mapped._replace(gpus=self._by_the_rule_for_machines(mapped.gpus, tree))
+        with suppress(DeadlineError), self._countdown.block():
+            return mapped._replace(gpus=self._by_the_rule_for_machines(mapped.gpus, tree))
+        check_deadline()  # that of the caller
+        return mapped
 
     def _searched(
         self, gang: _Gang, tree: MachineTree, least: float, share: float
     ) -> kernels.GangMapping | None:
-        job, (units, exchanges, parts) = self._request.job, gang
+        job, (units, exchanges, _, parts), left = self._request.job, gang, self._countdown.left
         # The machines of a region decide about nothing else.
         is_free = parts is None or _is_in_one_region(gang, job)
         start = np.empty(0, np.int64) if is_free or parts is None else tree.leaves_of(units, parts)
@@ -239,7 +254,7 @@ class _Mapper:
             others_of_tree=()
             if self._others is None
             else tree.others(self._others, _largest_flows(job, units)),
-            timeout=self._timeout,
+            timeout=None if left is None else left / 2,
         )
 
     def _by_the_rule_for_machines(self, best: list[int], tree: MachineTree) -> list[int]:
@@ -252,6 +267,7 @@ class _Mapper:
         gpus = list(best)
         for part, own in zip(parts, part_jobs(job, parts), strict=True):
             numbers = view.classes.gpus_of[part.machine]
+            check_deadline()
             for task, local in zip(part.tasks, local_gpus(part, own, view, self._timing), strict=True):
                 gpus[task] = numbers[local]
         return gpus if gpus != best and self._is_as_good(gpus, best) else best

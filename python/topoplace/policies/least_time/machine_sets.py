@@ -207,7 +207,7 @@ def _bandwidths(
 
 
 def fastest_rings(view: ClusterView, size: int, rates: Rates | str) -> float:
-    """Return GB/s that the rings of no `size` GPUs of a machine exceed; infinity if not all sets were compared."""
+    """Return GB/s that the rings of no `size` GPUs of a machine exceed; infinity if that is not known."""
 
     def find() -> float:
         return max(
@@ -224,8 +224,10 @@ def _fastest_rings(machine: _Machine, size: int, rates: Rates | str) -> float:
         return 0.0
     if not machine.is_rated or math.comb(n, size) > _MOST_SETS:
         return math.inf
-    gb_per_s = rated_sets(machine.topology, rates).gb_per_s(masks_of(range(n), size))
-    return float(gb_per_s.max()) if gb_per_s.all() else math.inf
+    sets = rated_sets(machine.topology, rates)
+    if not sets.gb_per_s(masks_of(range(n), 2)).all():  # some exchange over ports, by which they may be faster
+        return math.inf
+    return float(sets.fastest(masks_of(range(n), size))[1].max())
 
 
 def _option(gpus: tuple[int, ...], order: tuple[float, ...], chosen: Chosen) -> Option:

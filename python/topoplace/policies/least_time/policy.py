@@ -23,7 +23,7 @@ from topoplace.engine.memo import Memo
 from topoplace.engine.requirements import SPREADS_SHARES
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.kernels.deadline import deadline
+from topoplace.kernels.deadline import check_deadline, deadline
 from topoplace.objectives.communication import measured, running_gangs
 from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.policies.least_time import bounds, machine_sets, waiting
@@ -179,7 +179,7 @@ class LeastTime(MachinePolicy):
                 with deadline(self.timeout / 2):
                     self._machine_options(request, view).best(least_utility)
             except DeadlineError:
-                return self._with_near_sets.choose(job, request, view, least_utility)
+                return self._found_so_far(job, request, view, least_utility)
         placement = super().choose(job, request, view, least_utility)
         if self.split is None or not self._may_be_faster(placement, request, view):
             return placement
@@ -206,6 +206,20 @@ class LeastTime(MachinePolicy):
         if placement.scores["communication_time"] < seconds * (self.split or 1.0):
             return False
         return len(view.classes.by_machine(placement.gpus)) == 1
+
+    def _found_so_far(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
+    ) -> Placement | None:
+        """Return the best placement on one machine that is found in time; the sets of few machines are all compared."""
+        near = self._with_near_sets
+        with suppress(DeadlineError), deadline((self.timeout or 0.0) / 2):
+            return near.choose(job, request, view, least_utility)
+        check_deadline()  # that of the caller
+        every = [policy._machine_options(request, view).best_so_far() for policy in (self, near)]
+        found = [one for one in every if one is not None and one[1].option.utility >= least_utility]
+        if not found:
+            return near.choose(job, request, view, least_utility)
+        return self._placement(job, request, view, *min(found, key=lambda one: one[1].option.order))
 
     @cached_property
     def _with_near_sets(self) -> Self:
