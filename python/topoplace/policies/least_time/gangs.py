@@ -199,7 +199,9 @@ class _Mapper:
             found = self._over(gang, machines, share)
             if found and (best is None or found.seconds * (1 + self._timing.slack) < best.seconds):
                 best = found
-            if best and (not _is_in_one_region(gang, self._request.job) or _is_proven(best) or self._countdown.is_up):
+            if best and (
+                not _is_in_one_region(gang, self._request.job) or _is_proven(best) or self._countdown.is_up
+            ):
                 break
         return best
 
