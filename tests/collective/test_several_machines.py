@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from fractions import Fraction
 
+import hypothesis.strategies as st
 import pytest
+from hypothesis import given
 
 import topoplace as tp
+from small_clusters import FAMILIES, small_cluster
 from topoplace import collective
 from topoplace.topology.devices import Nic
 from topoplace.topology.fabric import Level
@@ -62,7 +66,10 @@ def test_oversubscription_and_outer_levels():
     assert collective.ring_bandwidth(topology, far) == 50
     assert collective.ring_bandwidth(topology, [*range(16), *range(16, 32)]) == 80  # the uplink of a leaf
     assert collective.optimal_bandwidth(topology, near) == 100
-    assert collective.optimal_bandwidth(topology, far) == 20
+    assert collective.optimal_bandwidth(topology, far) == 100
+    assert (
+        collective.optimal_bandwidth(topology, range(32)) == 160
+    )  # half of the data crosses an uplink of 80
 
 
 def test_rails():
@@ -116,3 +123,15 @@ def test_other_gpus_relay():
     gpus = [0, 7, 8, 15]
     chosen = collective.optimal_bandwidth(topology, gpus)
     assert chosen < collective.optimal_bandwidth(topology, gpus, relay="all")
+
+
+@given(st.sampled_from(FAMILIES), st.integers(0, 2**32 - 1))
+def test_no_rings_are_faster_than_the_optimum(family: str, seed: int) -> None:
+    draws = random.Random(seed)
+    topology = small_cluster(family, draws).topology
+    gpus = draws.sample(range(topology.num_gpus), draws.randint(2, min(12, topology.num_gpus)))
+    if not topology.tiling:
+        return
+    rings = collective.ring_bandwidth(topology, gpus)
+    optimum = collective.optimal_bandwidth(topology, gpus, relay="all")
+    assert rings <= float(optimum) * (len(gpus) - 1) / len(gpus) * (1 + 1e-6)

@@ -12,13 +12,15 @@ import numpy as np
 from topoplace import kernels
 from topoplace.collective.machine_graph import UNITS_PER_GB, Vertex
 from topoplace.collective.networks import collective_network
+from topoplace.collective.nvlink_domains import domain_ring_rate
 from topoplace.collective.prepared import prepared
 from topoplace.collective.rates import Rates
+from topoplace.jobs.groups import MACHINE
 from topoplace.kernels import TerminalGraph
 from topoplace.kernels.job_traffic import KINDS
 from topoplace.topology.fabric import Level
 from topoplace.topology.links.link import LinkKind
-from topoplace.topology.nearest_adapters import nearest_adapters
+from topoplace.topology.ports import Ports, gb_per_s_into
 from topoplace.topology.topology import Topology
 
 _DIGITS = 9
@@ -36,23 +38,6 @@ class MachinePart:
     """By their numbers in the whole topology."""
     local: tuple[int, ...]
     """The same on the machine alone."""
-
-    def rail(self, local: int) -> int:
-        """Return the rail of a GPU, given by its number on the machine."""
-        rail = self.topology.gpus[local].rail
-        return local if rail is None else rail
-
-    @property
-    def ports(self) -> Sequence[frozenset[str | int]]:
-        """Return the nearest network adapters of each GPU; an own one where the machine does not tell adapters."""
-        nearest = self.topology.derived(_ports_of_gpus)
-        return [nearest[local] for local in self.local]
-
-
-def _ports_of_gpus(machine: Topology) -> Sequence[frozenset[str | int]]:
-    """Return the nearest network adapters of each GPU of a machine; the GPU's number where it tells no adapters."""
-    nearest = machine.derived(nearest_adapters)
-    return [frozenset(names) if names else frozenset([gpu]) for gpu, names in enumerate(nearest)]
 
 
 def parts_of(topology: Topology, gpus: Sequence[int]) -> list[MachinePart]:
@@ -95,21 +80,21 @@ def graph_over(topology: Topology, gpus: Sequence[int], rates: Rates | str, *, o
         graph.terminal(gpu)
     for part in parts:
         graph.add_machine(part, rates, others=others)
-        graph.add_ports(part)
+        graph.add_adapters(part)
     return graph
 
 
 def _levels_joining(topology: Topology, machines: Sequence[int]) -> Iterator[Level | None]:
-    """Yield the levels of the network up to the first that joins all machines, innermost first.
+    """Yield the levels up to the first of the network that joins all machines, innermost first.
 
     None stands for the network outside all levels.
     """
     for level in topology.levels:
-        if level.kind is LinkKind.NETWORK:
-            yield level
-            domains = {int(level.codes[machine]) for machine in machines}
-            if len(domains) == 1 and domains != {-1} and not level.rail:
-                return
+        yield level
+        domains = {int(level.codes[machine]) for machine in machines}
+        is_last = level.kind is LinkKind.NETWORK and not level.rail
+        if is_last and len(domains) == 1 and domains != {-1}:
+            return
     yield None
 
 
@@ -118,6 +103,7 @@ class ClusterGraph:
 
     def __init__(self, topology: Topology, levels: Sequence[Level | None]) -> None:
         self._topology = topology
+        self._ports = topology.derived(Ports)
         self._levels = levels
         self._number: dict[tuple[object, ...], int] = {}
         self._connections: dict[tuple[int, int], int] = {}
@@ -146,24 +132,57 @@ class ClusterGraph:
             a, b = names[one.a], names[one.b]
             if a is not None and b is not None:
                 self._join(a, b, one.rate)
+        if common:
+            self._join_domain(part, self._vertex(*common), rates)
 
-    def add_ports(self, part: MachinePart) -> None:
-        """Add the network ports of the chosen GPUs, and their connections to each level of the network."""
-        for gpu, local, port in zip(part.gpus, part.local, part.ports, strict=True):
-            inner, outer = (self._vertex("port", part.machine, port, side) for side in ("gpus", "network"))
-            fastest = round(UNITS_PER_GB * max(self._gb_per_s(level) for level in self._levels))
-            self._join(self._vertex("gpu", gpu), inner, fastest)
-            self._widen(inner, outer, fastest)
-            for level in self._levels:
-                where: tuple[object, ...] = ("network",)
-                shared = self._gb_per_s(level)
-                if level is not None:
-                    domain = level.domains[part.machine]
-                    if domain is None:
-                        continue
-                    where = ("level", level.name, domain, part.rail(local) if level.rail else None)
-                    shared /= level.oversubscription
-                self._widen(outer, self._vertex(*where), round(UNITS_PER_GB * shared))
+    def _join_domain(self, part: MachinePart, switches: int, rates: Rates | str) -> None:
+        """Join the chosen GPUs whose machines alone have no NVSwitches to those of their NVLink domain."""
+        for gpu in part.gpus:
+            if (self._vertex("gpu", gpu), switches) not in self._connections:
+                rate = domain_ring_rate(self._topology, [gpu], rates)
+                self._join(self._vertex("gpu", gpu), switches, _rate(rate))
+
+    def add_adapters(self, part: MachinePart) -> None:
+        """Add the adapters of the chosen GPUs, and their ways through the levels of the network (`Ports`)."""
+        ports = self._ports
+        for gpu in part.gpus:
+            adapter = int(ports.adapters[gpu])
+            if adapter < 0:
+                continue
+            inner, outer = (self._vertex("port", part.machine, adapter, side) for side in ("gpus", "network"))
+            self._join(self._vertex("gpu", gpu), inner, _rate(ports.ways_out[gpu]))
+            self._widen(inner, outer, _rate(ports.gb_per_s[adapter]))
+            self._add_way(part.machine, gpu, outer, _rate(ports.gb_per_s[adapter]))
+
+    def _add_way(self, machine: int, gpu: int, at: int, rate: int) -> None:
+        """Join a vertex to a switch of each level, one after the other, at the rate of the port below it."""
+        at, rate = self._through_uplink(MACHINE, gpu, at, rate)
+        for level in self._levels:
+            where = self._switch(level, machine, gpu)
+            if where:
+                self._widen(at, switch := self._vertex(*where), rate)
+                at = switch
+            if level is not None:
+                at, rate = self._through_uplink(level.name, gpu, at, rate)
+
+    def _switch(self, level: Level | None, machine: int, gpu: int) -> tuple[object, ...] | None:
+        """Return the name of the switch of a level at which a GPU's way meets others; None if it meets none."""
+        if level is None:
+            return ("network",) if self._topology.network > 0 else None
+        domain = level.domains[machine]
+        is_network = level.kind is LinkKind.NETWORK and gb_per_s_into(self._topology, level) > 0
+        if domain is None or not is_network:
+            return None
+        return ("level", level.name, domain, int(self._ports.rails[gpu]) if level.rail else None)
+
+    def _through_uplink(self, level: str, gpu: int, at: int, rate: int) -> tuple[int, int]:
+        """Return the vertex after the uplink of a GPU's domain, and its rate; those given if there is none."""
+        uplink = self._ports.uplink(level, gpu)
+        if uplink is None:
+            return at, rate
+        above = self._vertex("uplink", uplink)
+        self._widen(at, above, rate := _rate(self._ports.gb_per_s[uplink]))
+        return above, rate
 
     def terminals(self) -> TerminalGraph:
         """Return the graph for kernels; rates are divided by `unit`."""
@@ -183,10 +202,6 @@ class ClusterGraph:
         """Return the largest number of kB/s that divides all rates."""
         return int(np.gcd.reduce(list(self._connections.values()) or [1]))
 
-    def _gb_per_s(self, level: Level | None) -> float:
-        """Return GB/s of one port into a level."""
-        return (level.gb_per_s if level else None) or self._topology.network
-
     def _nvlink_domain(self, machine: int) -> tuple[object, ...] | None:
         for level in self._topology.levels:
             if level.kind is LinkKind.NVSWITCH and level.codes[machine] >= 0:
@@ -198,8 +213,12 @@ class ClusterGraph:
             machine, part, number = more
             return f"{self._topology.machine_names[machine]} {part} {number}"
         if kind == "port":
-            machine, adapters, _ = more
-            return f"{self._topology.machine_names[machine]} port {'/'.join(sorted(map(str, adapters)))}"
+            machine, adapter, _ = more
+            port = self._ports.port(adapter)
+            name = port.what.removeprefix("adapter").strip() or self._topology.local_index[port.gpus[0]]
+            return f"{self._topology.machine_names[machine]} port {name}"
+        if kind == "uplink":
+            return self._ports.port(more[0]).what
         if kind == "level":
             level, domain, rail = more
             return f"{level} {domain}" if rail is None else f"{level} {domain} rail {rail}"
@@ -217,3 +236,8 @@ class ClusterGraph:
         """Join two vertices once, however often it is asked for."""
         if rate:
             self._connections[min(a, b), max(a, b)] = rate
+
+
+def _rate(gb_per_s: float) -> int:
+    """Return kB/s."""
+    return round(UNITS_PER_GB * gb_per_s)

@@ -124,6 +124,11 @@ class Ports:
             lane,
         )
 
+    def uplink(self, level: str, gpu: int) -> int | None:
+        """Return the port by which what a GPU sends leaves its domain, or its rail of it; None without one."""
+        ports = self._uplinks.get(level)
+        return None if ports is None or ports[gpu] < 0 else int(ports[gpu])
+
     def has_uplinks(self, level: str) -> bool:
         """Return True if the domains of a level have uplinks; "machine" is one."""
         return level in self._uplinks
@@ -386,7 +391,7 @@ def switched_levels(topology: Topology) -> list[Level]:
 
 def _adapter_speed(topology: Topology) -> float | None:
     """Return GB/s of an adapter that the fabric states; None if it states none."""
-    speed = _speed_of(topology, _network_above(topology, -1))
+    speed = gb_per_s_into(topology, _network_above(topology, -1))
     is_stated = speed != NETWORK_GB_PER_S or any(level.gb_per_s for level in topology.levels)
     return speed if is_stated else None
 
@@ -514,7 +519,7 @@ class _FabricPorts:
 
     def _add_level(self, level: Level, above: _Above) -> None:
         domain, names = self._domains(level)
-        meets = level.kind is LinkKind.NETWORK and _speed_of(self._topology, level) > 0
+        meets = level.kind is LinkKind.NETWORK and gb_per_s_into(self._topology, level) > 0
         uplink = self.uplinks[level.name] = self._uplinks(domain, names, above)
         self.levels.append(_Level(_ADAPTERS, domain if meets else self._nothing, uplink))
 
@@ -580,10 +585,11 @@ def _network_above(topology: Topology, level: int) -> Level | None:
 
 def _stated_speed(topology: Topology, level: Level | None) -> float:
     """Return GB/s of a port into a level; infinity where neither the level nor the network states it."""
-    speed = _speed_of(topology, level)
+    speed = gb_per_s_into(topology, level)
     is_stated = (level is not None and level.gb_per_s is not None) or speed not in (0, NETWORK_GB_PER_S)
     return speed if is_stated else math.inf
 
 
-def _speed_of(topology: Topology, level: Level | None) -> float:
+def gb_per_s_into(topology: Topology, level: Level | None) -> float:
+    """Return GB/s of a port into a level, or into the network outside all levels; 0 joins nothing."""
     return topology.network if level is None or level.gb_per_s is None else level.gb_per_s
