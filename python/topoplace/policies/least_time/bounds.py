@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -145,6 +145,20 @@ def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -
     return tasks
 
 
+class Least(NamedTuple):
+    """Seconds that no placement on the offered machines beats."""
+
+    of_all: float
+    of_whole: float
+    """Of placements that leave all units whole."""
+
+    @classmethod
+    def of(cls, of_all: float, of_whole: float) -> Self:
+        """Round down; infinite times, for which there is not room, become 0."""
+        finite = (one * _ROUNDING if math.isfinite(one) else 0.0 for one in (of_all, of_whole))
+        return cls(*finite)
+
+
 def least_seconds(
     job: JobGraph,
     units: Ints,
@@ -152,8 +166,8 @@ def least_seconds(
     rooms: Rooms,
     view: ClusterView,
     rates: Rates | str,
-) -> float:
-    """Return seconds that no placement beats.
+) -> Least:
+    """Return seconds that no placement beats, and that none with whole units does.
 
     Either all units are whole: then each dimension takes as long as its rings need on the best machine, or as its ports
     do. Or a unit is split, and its dimension crosses machines, as do those with more tasks than a machine can have.
@@ -165,19 +179,18 @@ def least_seconds(
     """
     phases = list(job.traffic.values())
     if not rooms.rings.have_adapters or rooms.ports.join_machines:
-        return math.fsum(_by_all_ports(batches, rooms, view, rates) for batches in phases) * _ROUNDING
+        least = math.fsum(_by_all_ports(batches, rooms, view, rates) for batches in phases)
+        return Least.of(least, least)
     size = units.shape[1]
     rings = [_of_rings(batches, rooms, view, rates) for batches in phases]
     of_pairs = kernels.tree_bound(rooms.tree(*units.shape), pairs).phases
     shared = [_of_shared_adapters(batches, units, rooms) for batches in phases]
-    whole = np.maximum(np.maximum(rings, shared), of_pairs)
-    least = float(whole.sum())
-    must_be_whole = any(group.within == MACHINE for group in job.groups)
-    if size > 1 and not must_be_whole:
-        crossing = [_of_crossing_pairs(batches, rooms) for batches in phases]
-        split = [_of_split(batches, units, rooms) for batches in phases]
-        least = min(least, math.fsum(map(max, rings, crossing, split)))
-    return least * _ROUNDING if math.isfinite(least) else 0.0  # then there is not room
+    whole = float(np.maximum(np.maximum(rings, shared), of_pairs).sum())
+    if size == 1 or any(group.within == MACHINE for group in job.groups):
+        return Least.of(whole, whole)
+    crossing = [_of_crossing_pairs(batches, rooms) for batches in phases]
+    split = [_of_split(batches, units, rooms) for batches in phases]
+    return Least.of(min(whole, math.fsum(map(max, rings, crossing, split))), whole)
 
 
 def exchanges_of(job: JobGraph, units: Ints, *, rings: bool) -> kernels.Exchanges:

@@ -38,7 +38,7 @@ _MOST_WORK: Final = 2_500_000
 """Hops that are loaded: about a tenth of a second."""
 _MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
 """Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
-_MOST_WORK_IF_ALIKE: Final = 300_000
+_MOST_WORK_IF_ALIKE: Final = 200_000
 """On idle machines of equal size, the first mappings are seldom improved."""
 _FEW_ITEMS: Final = 8
 _WORK_OF_FEW_ITEMS: Final = 1 << 20
@@ -216,10 +216,10 @@ class _Mapper:
         rooms = tree.rooms(self._offers, self._view)
         rates = self._timing.rates
         least = bounds.least_seconds(self._request.job, gang.units, gang.pairs, rooms, self._view, rates)
-        found = self._searched(gang, tree, least, share)
+        found = self._searched(gang, tree, least.of_whole, share)
         if found is None:
             return None
-        mapped = Mapped(found.vertex_of.tolist(), found.seconds, least)
+        mapped = Mapped(found.vertex_of.tolist(), found.seconds, least.of_all)
         with suppress(DeadlineError), self._countdown.block():
             return mapped._replace(gpus=self._by_the_rule_for_machines(mapped.gpus, tree))
         check_deadline()  # that of the caller

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -100,8 +100,10 @@ class MachineTree:
 
     def places(self, units: Ints, view: ClusterView) -> kernels.GangPlaces:
         """Return the usable GPUs of each machine, for items that are these units."""
+        gpus_of = view.classes.gpus_of
+        local_of = cache(lambda mask: tuple(members(mask)))
         usable = [
-            [view.classes.gpus_of[one.machine][gpu] for gpu in members(one.gpus_for(one.max_tasks))]
+            [gpus_of[one.machine][gpu] for gpu in local_of(one.gpus_for(one.max_tasks))]
             for one in self._offers
         ]
         ends = np.cumsum([len(gpus) for gpus in usable])

@@ -181,28 +181,26 @@ class LeastTime(MachinePolicy):
             except DeadlineError:
                 return self._found_so_far(job, request, view, least_utility)
         placement = super().choose(job, request, view, least_utility)
-        if self.split is None or not self._may_be_faster(placement, request, view):
+        if self.split is None or (placement is None and least_utility == -math.inf):
+            return placement
+        alone = placement
+        if placement is None or len(request.memory_limits) > 1:  # then one with more memory may be faster
+            alone = super().choose(job, request, view, -math.inf)
+        if alone is None or not self._may_be_faster(alone, request, view):
             return placement
         other = self._across(job, request, view, least_utility)
-        if placement is None:
-            return other
         time = "communication_time"
-        is_faster = other is not None and other.scores[time] * self.split <= placement.scores[time]
+        is_faster = other is not None and other.scores[time] * self.split <= alone.scores[time]
         return other if is_faster else placement
 
-    def _may_be_faster(self, placement: Placement | None, request: JobRequest, view: ClusterView) -> bool:
-        """Return True if a job that fits one machine may be much faster on several than with this placement on one.
-
-        None stands for one that is too slow for a job that asks for a utility.
-        """
+    def _may_be_faster(self, placement: Placement, request: JobRequest, view: ClusterView) -> bool:
+        """Return True if a job that fits one machine may be much faster on several than with this placement on one."""
 
         def least() -> tuple[float]:
             may_be = request.fits_any_machine and not request.job.single_machine
             return (bounds.least_if_split(request.job, view) if may_be else math.inf,)
 
         (seconds,) = request.table((bounds.least_if_split, view.cluster.topology), least)
-        if placement is None:
-            return request.asks_utility and seconds < math.inf
         if placement.scores["communication_time"] < seconds * (self.split or 1.0):
             return False
         return len(view.classes.by_machine(placement.gpus)) == 1
