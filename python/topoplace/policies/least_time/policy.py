@@ -188,10 +188,11 @@ class LeastTime(MachinePolicy):
             alone = super().choose(job, request, view, -math.inf)
         if alone is None or not self._may_be_faster(alone, request, view):
             return placement
-        other = self._across(job, request, view, least_utility)
+        other = self._across(job, request, view, -math.inf)
+        if other is None or other.scores.get("utility", math.inf) < least_utility:
+            return placement
         time = "communication_time"
-        is_faster = other is not None and other.scores[time] * self.split <= alone.scores[time]
-        return other if is_faster else placement
+        return other if other.scores[time] * self.split <= alone.scores[time] else placement
 
     def _may_be_faster(self, placement: Placement, request: JobRequest, view: ClusterView) -> bool:
         """Return True if a job that fits one machine may be much faster on several than with this placement on one."""
