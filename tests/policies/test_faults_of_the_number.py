@@ -305,3 +305,18 @@ def test_s13_a_job_that_fits_a_rack_of_trays_stays_there(
     found = placed(tp.JobGraph.allreduce(size), cluster)
     assert len({gpu // each for gpu in found.gpus}) == 1
     assert found.optimal
+
+
+def test_s10_a_triangle_over_machines_without_a_network() -> None:
+    """The only three GPUs with links for each pair are on two machines, which no division of machines names."""
+    links = [(0, 2, 25.0), (1, 3, 25.0), (0, 4, 10.0), (1, 5, 50.0), (1, 7, 10.0), (4, 5, 10.0), (5, 7, 10.0)]
+    topology = tp.Topology.from_links(8, links, 0.0, machines=list("aaaabbbb"), network=0.0)
+    assert sorted(placed(tp.JobGraph.clique(3), tp.Cluster(topology)).gpus) == [1, 5, 7]
+
+
+@pytest.mark.parametrize(
+    "job", [tp.JobGraph.parallel(tensor=8, data=2), tp.JobGraph.parallel(tensor=2, data=8)]
+)
+def test_a_job_of_at_most_two_machines_is_mapped_as_others_are(job: tp.JobGraph) -> None:
+    cluster = tp.Cluster(in_leaves([2, 2]))
+    assert placed(job.with_(max_machines=2), cluster).time == pytest.approx(placed(job, cluster).time)

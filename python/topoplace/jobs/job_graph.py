@@ -219,7 +219,8 @@ class JobGraph:
     def from_edges(cls, k: int, edges: Iterable[EdgeSpec], *, name: str = "custom") -> Self:
         """Build a job graph of k tasks from edges (a, b), which have weight 1, or (a, b, weight).
 
-        A pair of tasks may occur only once, in either order.
+        A pair of tasks may occur only once, in either order. All edges are sends at once, in one phase;
+        `from_collectives` states rings and phases.
 
         Raises:
             JobGraphError: Names a wrong edge.
@@ -237,7 +238,7 @@ class JobGraph:
     def from_traffic(cls, sent: ArrayLike, *, least_share: float = 0.0, name: str = "custom") -> Self:
         """Build a job graph from measured traffic: `sent[a][b]` bytes, in any unit, go from task a to task b.
 
-        The source is MAPA (SC'21), section 3.1.
+        All pairs communicate at once, in one phase. The source is MAPA (SC'21), section 3.1.
 
         Args:
             sent: (k, k), not necessarily symmetric; the diagonal is ignored. An edge's weight is the traffic in both

@@ -224,8 +224,11 @@ class MachineClasses:
     def distances(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
         """Return the distance matrix of `gpus`, which may be on several machines; infinite for pairs without a path.
 
-        The distance between GPUs of two machines is that between the machines' first GPUs in `gpus`.
+        The distance between GPUs of two machines is that between the machines' first GPUs in `gpus`, unless they may
+        have links of their own.
         """
+        if topology.tiling is None and topology.num_machines > 1:
+            return topology.derived(_distances)[np.ix_(gpus, gpus)]
         machine = np.array([self.machine_of[gpu] for gpu in gpus])
         local = np.array([self.local_of[gpu] for gpu in gpus])
         chosen: list[int] = sorted(set(machine.tolist()))
@@ -263,6 +266,10 @@ class MachineClasses:
             return np.array([[topology.distance(u, v) if u != v else 0.0 for v in gpus] for u in gpus])
         pairs = topology.derived(PairLinks).among(gpus)
         return np.array(pairs.distances)[pairs.number]
+
+
+def _distances(topology: Topology) -> NDArray[np.float64]:
+    return topology.link_matrix(topology.distances.of, np.float64)
 
 
 def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:

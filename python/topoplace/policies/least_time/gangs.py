@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from topoplace import kernels
 from topoplace.collective.networks import collective_network
 from topoplace.engine.gangs.division import Part, divided, part_jobs
+from topoplace.engine.gangs.offers import MachineOffer, Offers
 from topoplace.engine.level_chain import PlacedLevel
-from topoplace.engine.machines.machine_class import members
+from topoplace.engine.machines.machine_class import Mask, members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
 from topoplace.errors import DeadlineError
@@ -25,7 +26,6 @@ from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.policies.least_time.machine_tree import MachineTree, chain_of, others_on_uplinks
 
 if TYPE_CHECKING:
-    from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
@@ -76,7 +76,8 @@ def mapped(
 ) -> Mapped | None:
     """Return where a gang goes; None if there is not room, or if its machines are not free to choose.
 
-    That is so if they are to be spread, few, or of equal GPUs, and with fixed partitions of GPUs and groups on sockets.
+    That is so if they are to be spread, or of equal GPUs, and with fixed partitions of GPUs and groups on sockets; also
+    if it takes more than the `max_machines` of the job.
 
     Args:
         timing: How times on one machine are computed and compared.
@@ -87,22 +88,37 @@ def mapped(
     gang = _gang(request, view, offers, others)
     if gang is None:
         return None
-    mapper = _Mapper(request, view, offers, timing, others, countdown)
-    best = mapper.best(gang)
-    if best is None:
+    found = _Mapper(request, view, offers, timing, others, countdown).best(gang)
+    most = request.job.max_machines
+    return found if found is None or not most or len(view.classes.by_machine(found.gpus)) <= most else None
+
+
+def order_on(
+    request: JobRequest,
+    masks: Mapping[int, Mask],
+    view: ClusterView,
+    *,
+    timing: machine_sets.Timing,
+    others: kernels.FlowCounts | None,
+    timeout: float | None,
+) -> list[int] | None:
+    """Return the GPU of each task on machines that were chosen before; None if their GPUs are not free to choose.
+
+    masks: the GPUs of each machine, at least one per task. Other arguments are those of `mapped`.
+    """
+    if request.anti_affine or any(view.classes.of(machine).partitions for machine in masks):
         return None
-    if mapper.may_divide_units(gang, best):
-        singles = np.arange(request.size)[:, None]
-        alone = mapper.best(_Gang.of(request.job, singles, None), _SHARE_OF_DIVIDED)
-        if alone is not None and alone.seconds * (1 + timing.slack) < best.seconds:
-            best = alone
-    return best
+    kinds = [MachineOffer(machine, usable, (), usable.bit_count()) for machine, usable in masks.items()]
+    offers = Offers(np.array(list(masks), np.int64), np.arange(len(kinds)), kinds, None)
+    gang = _Gang.of(request.job, _units(request.job, int(offers.sizes.max()), offers), None)
+    found = _Mapper(request, view, offers, timing, others, Countdown(timeout)).best(gang)
+    return found and found.gpus
 
 
 def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> bool:
     """Return True if `mapped` finds a place, if its time does not end."""
     gang = _gang(request, view, offers, None)
-    if gang is None:
+    if gang is None or request.job.max_machines:
         return False
     tree = MachineTree(request, offers, view, gang.units.shape[1])
     if gang.parts:
@@ -133,7 +149,7 @@ def _gang(
     request: JobRequest, view: ClusterView, offers: Offers, others: kernels.FlowCounts | None
 ) -> _Gang | None:
     job = request.job
-    is_bound = request.spread or job.max_machines or job.same_gpus or request.needs_sockets
+    is_bound = request.spread or job.same_gpus or request.needs_sockets
     if is_bound or not offers.is_simple or not len(offers):
         return None
     units = _units(job, int(offers.sizes.max()), offers)
@@ -189,7 +205,17 @@ class _Mapper:
         self._timing, self._others, self._countdown = timing, others, countdown
         self._network = collective_network(view.cluster.topology, timing.rates)
 
-    def best(self, gang: _Gang, share: float = 1.0) -> Mapped | None:
+    def best(self, gang: _Gang) -> Mapped | None:
+        """Return the fastest mapping of whole units, or of single tasks if that is faster."""
+        best = self._in_regions(gang)
+        if best is None or not self._may_divide_units(gang, best):
+            return best
+        singles = _Gang.of(self._request.job, np.arange(self._request.size)[:, None], None)
+        alone = self._in_regions(singles, _SHARE_OF_DIVIDED)
+        is_faster = alone is not None and alone.seconds * (1 + self._timing.slack) < best.seconds
+        return alone if is_faster else best
+
+    def _in_regions(self, gang: _Gang, share: float = 1.0) -> Mapped | None:
         """Return the fastest mapping among the machines of each region, the first of equal ones.
 
         share: of the usual work.
@@ -205,7 +231,7 @@ class _Mapper:
                 break
         return best
 
-    def may_divide_units(self, gang: _Gang, best: Mapped) -> bool:
+    def _may_divide_units(self, gang: _Gang, best: Mapped) -> bool:
         """Return True if single tasks of a gang may be faster than its units."""
         has_units = gang.units.shape[1] > 1 and not gang.parts and not required_of(self._request.job)
         is_small = self._request.size <= _MOST_DIVIDED

@@ -14,7 +14,7 @@ import numpy as np
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.collective.rates import Rates, rates_of
-from topoplace.engine.gangs.rules import has_domain
+from topoplace.engine.gangs.rules import allowed_splits, has_domain
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
 from topoplace.engine.machines.machine_class import mask_of
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
     from topoplace.engine.effort import Effort
-    from topoplace.engine.gangs.offers import MachineOffer
+    from topoplace.engine.gangs.offers import MachineOffer, Offers
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
@@ -73,8 +73,9 @@ class LeastTime(MachinePolicy):
             the fewest machines.
         split: A job that fits one machine is placed on several ones if that makes it at least so many times faster, as
             it then takes network ports of others; None never does.
-        waits: How long a job waits in a queue for one machine or NVLink domain rather than being split, in units of the
-            seconds that the split would add to its run: 0 not at all, as `place`. See docs/policies.md.
+        waits: How long a job waits in a queue for one machine or NVLink domain, or for the fewest machines, rather than
+            being spread, in units of the seconds that this would add to its run: 0 not at all, as `place`. See
+            docs/policies.md.
     """
 
     name = "least-time"
@@ -91,7 +92,7 @@ class LeastTime(MachinePolicy):
         rates: Rates | str = DEFAULT_RATES,
         timeout: float | None = None,
         split: float | None = 1.5,
-        waits: float = 1.0,
+        waits: float = 10.0,
     ) -> None:
         self.slack = _checks.real(slack, "slack", ValueError, high=1.0) or 1e-9
         self.others = _checks.flag(others, "others", ValueError)
@@ -105,15 +106,15 @@ class LeastTime(MachinePolicy):
     # ---- what a queue asks ---------------------------------------------------------------------------------
 
     def awaited(self, job: JobGraph, cluster: Cluster) -> JobGraph:
-        """Return the job limited to the machine or NVLink domain that it waits for; itself if it waits for none."""
+        """Return the job limited to the machines or NVLink domain that it waits for; itself if it waits for none."""
         if not self.waits or job.single_machine:
             return job
         view = self.view_of(cluster)
         known = view.table((LeastTime, "awaited"), _no_awaited)
 
         def limited() -> tuple[JobGraph, JobGraph]:
-            level = self._awaited_level(view.request(job), view)
-            other = job if level is None else waiting.limited(job, level)
+            found = self._awaited(view.request(job), view)
+            other = job if found is None else found.limited(job)
             return job, job if self.refusal_of(other, cluster) else other
 
         return known.get_or_build(id(job), limited)[1]  # holds the job, so that no other gets its id
@@ -128,40 +129,43 @@ class LeastTime(MachinePolicy):
         """
         view = self.view_of(cluster)
         request = view.request(job)
-        level = self._awaited_level(request, view) if self.waits else None
-        if level is None or not self._is_in_service(request, level, view):
+        awaited = self._awaited(request, view) if self.waits else None
+        if awaited is None or not self._is_in_service(request, awaited, view):
             return 0.0
         expected = waiting.UNKNOWN_RUN_TIME if math.isnan(seconds) else seconds
-        return self.waits * (self._slowdown_if_split(request, level, view, other) - 1) * expected
+        return self.waits * (self._slowdown_if_split(request, awaited, view, other) - 1) * expected
 
     def why_awaits(self, job: JobGraph, cluster: Cluster, other: Placement | None = None) -> Refusal:
-        """Return that the job waits for one machine or NVLink domain, and how much longer it would take on several."""
+        """Return that a job waits for few machines or an NVLink domain, and how much longer it takes on others."""
         view = self.view_of(cluster)
         request = view.request(job)
-        level = self._awaited_level(request, view)
-        assert level is not None  # only a job that waits is asked about
-        slowdown = self._slowdown_if_split(request, level, view, other)
-        count = 2 if other is None else waiting.num_domains(other, level, view)
-        return waiting.refusal(job, level, slowdown, count)
+        awaited = self._awaited(request, view)
+        assert awaited is not None  # only a job that waits is asked about
+        slowdown = self._slowdown_if_split(request, awaited, view, other)
+        return awaited.refusal(job, slowdown, 2 if other is None else awaited.num_domains(other, view))
 
-    def _awaited_level(self, request: JobRequest, view: ClusterView) -> str | None:
-        return request.table(waiting.level_for, lambda: waiting.level_for(request, view))
+    def _awaited(self, request: JobRequest, view: ClusterView) -> waiting.Awaited | None:
+        def find() -> tuple[waiting.Awaited | None]:
+            alone = self.search(request.job, view.without_jobs, -math.inf)
+            return (waiting.awaited_by(request, view, alone),)
 
-    def _is_in_service(self, request: JobRequest, level: str, view: ClusterView) -> bool:
+        return request.table((self, "awaited"), find)[0]
+
+    def _is_in_service(self, request: JobRequest, awaited: waiting.Awaited, view: ClusterView) -> bool:
         lost = view.cluster.out_of_service()
         return request.table(
-            (waiting.is_in_service, lost),
-            lambda: waiting.is_in_service(request, level, view, lost, self.max_tasks),
+            (waiting.Awaited, lost),
+            lambda: awaited.is_in_service(request, view, lost, self.max_tasks),
         )
 
     def _slowdown_if_split(
-        self, request: JobRequest, level: str, view: ClusterView, other: Placement | None
+        self, request: JobRequest, awaited: waiting.Awaited, view: ClusterView, other: Placement | None
     ) -> float:
-        """Return how many times as long a job runs with a placement as in one domain; None for the best split."""
+        """Return how many times as long a job runs with a placement as in such domains; None for the best split."""
 
         def find() -> waiting.Pace:
-            inside = self._seconds_without_jobs(waiting.limited(request.job, level), view)
-            return waiting.Pace.of(request, level, view, inside, self._timing.rates)
+            inside = self._seconds_without_jobs(awaited.limited(request.job), view)
+            return waiting.Pace.of(request, awaited, view, inside, self._timing.rates)
 
         pace = request.table((self, "if split"), find)
         return pace.slowdown_if_split if other is None else pace.slowdown(other.scores["communication_time"])
@@ -305,12 +309,15 @@ class LeastTime(MachinePolicy):
         )
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-        """Return the GPU of each task, on one machine by the rule for one machine, on several in order."""
+        """Return the GPU of each task, on one machine by the rule for one machine, on several as gangs are mapped."""
+        from topoplace.engine.gangs.division import Part
+        from topoplace.policies.least_time.gangs import local_gpus, order_on
+
         masks = view.classes.by_machine(gpus)
         if len(masks) > 1 or request.anti_affine:
-            return super().task_order(request, gpus, view)
-        from topoplace.engine.gangs.division import Part
-        from topoplace.policies.least_time.gangs import local_gpus
+            others = self._others(view)
+            found = order_on(request, masks, view, timing=self._timing, others=others, timeout=self.timeout)
+            return found or super().task_order(request, gpus, view)
 
         machine, usable = next(iter(masks.items()))
         numbers = view.classes.gpus_of[machine]
@@ -420,6 +427,11 @@ class LeastTime(MachinePolicy):
             return
         yield from super()._evaluated(request, view, most_memory_gb)
 
+    def _has_split(self, request: JobRequest, view: ClusterView, offers: Offers) -> bool:
+        if request.is_divided:
+            return False
+        return any(allowed_splits(request, offers, view, lambda some: self.splits(request, some, view)))
+
     def finds_any(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if `find` returns a placement; where any mapping of a gang will do, none is searched for."""
         request = view.request(job)
@@ -431,7 +443,7 @@ class LeastTime(MachinePolicy):
 
             offers = (self._offers(request, view, limit) for limit in request.memory_limits)
             large = [one for one in offers if has_domain(request, view, one)]
-            if any(can_be_mapped(request, view, one) for one in large):
+            if any(can_be_mapped(request, view, one) or self._has_split(request, view, one) for one in large):
                 return True
         return super().finds_any(job, view)
 

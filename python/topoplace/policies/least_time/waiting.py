@@ -1,7 +1,8 @@
-"""What a job waits for in a queue rather than being split, and for how long: one machine, or one NVLink domain.
+"""What a job waits for in a queue rather than being spread, and for how long: as few machines as it has without others.
 
-A job on several machines communicates over network adapters instead of NVLinks, and so holds its GPUs for longer. A job
-that fits one machine therefore waits for one, as long as waiting costs it no more than the best split would.
+A job on more machines communicates over more network adapters, or over these instead of NVLinks, and so holds its GPUs
+for longer. It therefore waits for as many machines as it would have on a cluster without jobs, as long as waiting costs
+it no more than starting now would. Where NVLink domains join all machines, a job waits for one of these.
 """
 
 from __future__ import annotations
@@ -38,47 +39,59 @@ _EFFICIENCY: Final = 0.4
 """What share of its peak a GPU reaches while it computes; as in the simulator's `StepTime`."""
 
 
-def level_for(request: JobRequest, view: ClusterView) -> str | None:
-    """Return the level of the domain that a job waits for; None if it waits for none.
+class Awaited(NamedTuple):
+    """What a job waits for: so many machines, or NVLink domains."""
 
-    It is the machine, or the NVLink domain where these join all machines, as a job is as fast on several of them.
+    level: str
+    """"machine", or the level of the NVLink domains."""
+    most: int
+    """How many domains the job may have at most; 1 of NVLink domains."""
+
+    def limited(self, job: JobGraph) -> JobGraph:
+        """Return the job limited to these domains."""
+        if self.level != MACHINE:
+            return job.with_(within=self.level)
+        return job.with_(single_machine=True) if self.most == 1 else job.with_(max_machines=self.most)
+
+    def refusal(self, job: JobGraph, slowdown: float, count: int) -> Refusal:
+        """Return that a job waits; slowdown: how many times as long it would run on `count` domains."""
+        where = self.level.replace("_", " ")
+        domains = f"one {where}" if self.most == 1 else f"{self.most} {where}s"
+        split = f"split over {count} {where}s it would take {slowdown:.1f} times as long"
+        return Refusal(f"waits for {job.num_tasks} GPUs of {domains}: {split}")
+
+    def num_domains(self, placement: Placement, view: ClusterView) -> int:
+        """Return of how many domains a placement has GPUs."""
+        machines = view.cluster.topology.machine_of[list(placement.gpus)]
+        return len(np.unique(_codes(self.level, view)[machines]))
+
+    def is_in_service(
+        self, request: JobRequest, view: ClusterView, lost: Sequence[int], max_tasks_of: MaxTasks
+    ) -> bool:
+        """Return True if such domains can hold a job once they are idle.
+
+        lost: the GPUs that no job can get, whether jobs hold them or not. max_tasks_of: as for offers.
+        """
+        offers = idle_offers(max_tasks_of, request, view, at_best=True)
+        missing = np.bincount(
+            view.cluster.topology.machine_of[list(lost)], minlength=view.classes.num_machines
+        )
+        room = np.clip(offers.gpu_counts - missing[offers.machines], 0, offers.sizes)
+        codes = _codes(self.level, view)[offers.machines]
+        rooms = np.sort(np.bincount(codes[codes >= 0], weights=room[codes >= 0]))
+        return float(rooms[-self.most :].sum()) >= request.size
+
+
+def awaited_by(request: JobRequest, view: ClusterView, alone: Placement | None) -> Awaited | None:
+    """Return what a job waits for; None for nothing.
+
+    alone: its placement on the cluster without jobs; None if there is none.
     """
-    if view.cluster.topology.num_machines == 1 or not _may_wait(request):
+    if alone is None or view.cluster.topology.num_machines == 1 or not _may_wait(request):
         return None
-    level, most = view.table(_joined, lambda: _joined(view))
-    fits = request.size <= most if level != MACHINE else bool(request.classes_that_fit)
-    return level if fits else None
-
-
-def limited(job: JobGraph, level: str) -> JobGraph:
-    """Return the job limited to one domain of a level."""
-    return job.with_(single_machine=True) if level == MACHINE else job.with_(within=level)
-
-
-def refusal(job: JobGraph, level: str, slowdown: float, count: int) -> Refusal:
-    """Return that a job waits for a domain; slowdown: how many times as long it would run on `count` of them."""
-    where = level.replace("_", " ")
-    split = f"split over {count} {where}s it would take {slowdown:.1f} times as long"
-    return Refusal(f"waits for {job.num_tasks} GPUs of one {where}: {split}")
-
-
-def num_domains(placement: Placement, level: str, view: ClusterView) -> int:
-    """Return of how many domains of a level a placement has GPUs."""
-    machines = view.cluster.topology.machine_of[list(placement.gpus)]
-    return len(np.unique(_codes(level, view)[machines]))
-
-
-def is_in_service(
-    request: JobRequest, level: str, view: ClusterView, lost: Sequence[int], max_tasks_of: MaxTasks
-) -> bool:
-    """Return True if some domain can hold a job once it is idle.
-
-    lost: the GPUs that no job can get, whether jobs hold them or not. max_tasks_of: as for offers.
-    """
-    offers = idle_offers(max_tasks_of, request, view, at_best=True)
-    missing = np.bincount(view.cluster.topology.machine_of[list(lost)], minlength=view.classes.num_machines)
-    room = np.clip(offers.gpu_counts - missing[offers.machines], 0, offers.sizes)
-    return _largest(_codes(level, view)[offers.machines], room)[1] >= request.size
+    level = view.table(_level, lambda: (_level(view),))[0]
+    number = Awaited(level, 1).num_domains(alone, view)
+    return Awaited(level, number) if level == MACHINE or number == 1 else None
 
 
 class Pace(NamedTuple):
@@ -87,25 +100,25 @@ class Pace(NamedTuple):
     compute: float
     """How long it computes in a step, in seconds; those of communication may be in another unit."""
     inside: float
-    """How long it communicates in a step in one domain; 0 if links do not count."""
+    """How long it communicates in a step on what it waits for; 0 if links do not count."""
     split: float
-    """How long it communicates in a step on the best GPUs of two domains, at best."""
+    """How long it communicates in a step on more domains, at best; as `inside` if that is not known."""
 
     @classmethod
     def of(
-        cls, request: JobRequest, level: str, view: ClusterView, inside: float, rates: Rates | str
+        cls, request: JobRequest, awaited: Awaited, view: ClusterView, inside: float, rates: Rates | str
     ) -> Pace:
         """Return the pace of a job.
 
         Args:
-            inside: How long it communicates in a step in one domain of the level.
+            inside: How long it communicates in a step on what it waits for.
             rates: Those of links by which the library plans rings.
         """
         job, topology = request.job, view.cluster.topology
         if not 0 < inside < math.inf:
             return cls(1.0, 0.0, 0.0)
-        pools = _pools(request, level, view)
-        split = _seconds_split(job, pools, topology, rates)
+        pools = _pools(request, awaited.level, view)
+        split = _seconds_split(job, pools, topology, rates) if awaited.most == 1 else inside
         peak = _peak(topology, pools)
         is_known = job.tflop is not None and peak > 0
         compute = (job.tflop or 0.0) / (peak * _EFFICIENCY) if is_known else inside * (1 - _SHARE) / _SHARE
@@ -113,7 +126,7 @@ class Pace(NamedTuple):
 
     @property
     def slowdown_if_split(self) -> float:
-        """How many times as long the job runs at best on two domains as on one."""
+        """How many times as long the job runs on more domains, at best."""
         return self.slowdown(self.split)
 
     def slowdown(self, seconds: float) -> float:
@@ -121,14 +134,10 @@ class Pace(NamedTuple):
         return max(1.0, (self.compute + seconds) / (self.compute + self.inside)) if self.inside else 1.0
 
 
-def _joined(view: ClusterView) -> tuple[str, int]:
-    """Return the level of NVLink domains that join all machines, and how many GPUs the largest has; else machines."""
-    topology = view.cluster.topology
-    for level in switched_levels(topology):
-        if (level.codes >= 0).all():
-            gpus = np.bincount(topology.machine_of, minlength=topology.num_machines)
-            return level.name, _largest(level.codes, gpus)[1]
-    return MACHINE, 0
+def _level(view: ClusterView) -> str:
+    """Return the level of NVLink domains that join all machines, else that of machines."""
+    joined = (level.name for level in switched_levels(view.cluster.topology) if (level.codes >= 0).all())
+    return next(joined, MACHINE)
 
 
 def _codes(level: str, view: ClusterView) -> Ints:
