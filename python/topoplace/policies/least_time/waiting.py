@@ -1,8 +1,9 @@
-"""What a job waits for in a queue rather than being spread, and for how long: as few machines as it has without others.
+"""What a job waits for in a queue rather than being spread, and for how long: one machine, or whole ones.
 
 A job on more machines communicates over more network adapters, or over these instead of NVLinks, and so holds its GPUs
-for longer. It therefore waits for as many machines as it would have on a cluster without jobs, as long as waiting costs
-it no more than starting now would. Where NVLink domains join all machines, a job waits for one of these.
+for longer. It therefore waits for one machine, or for as many as it would fill on a cluster without jobs, as long as
+that costs it no more than `LeastTime.waits` times what starting now would. Where NVLink domains join all machines, a
+job waits for one of these.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.communication import measured
 from topoplace.placement import Placement, Refusal
 from topoplace.topology.accelerators import peak_tflop_per_s
-from topoplace.topology.ports import switched_levels
+from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
     from topoplace.collective.rates import Rates
@@ -91,7 +92,19 @@ def awaited_by(request: JobRequest, view: ClusterView, alone: Placement | None) 
         return None
     level = view.table(_level, lambda: (_level(view),))[0]
     number = Awaited(level, 1).num_domains(alone, view)
-    return Awaited(level, number) if level == MACHINE or number == 1 else None
+    if number == 1 or (level == MACHINE and _fills_machines(alone, view)):
+        return Awaited(level, number)
+    return None
+
+
+def _fills_machines(placement: Placement, view: ClusterView) -> bool:
+    """Return True if a placement takes all GPUs of its machines, so that it needs as many others of this size.
+
+    Parts of so many machines may be slower than parts of more, as may be machines with links between them.
+    """
+    machines = view.classes.by_machine(placement.gpus)
+    sizes = (len(view.classes.gpus_of[machine]) for machine in machines)
+    return sum(sizes) == len(placement.gpus) and not view.cluster.topology.derived(Ports).join_machines
 
 
 class Pace(NamedTuple):
