@@ -247,7 +247,7 @@ def _remarks(explained: Explanation, scores: Sequence[str]) -> Iterator[str]:
     if len(explained.candidates[0].gpus) == 1:
         yield "the job has one task, so nothing is communicated"
     job = candidates[0].job
-    if {one.kind for one in job.collectives} == {"send"} and not job.stated_collectives:
+    if job and not job.stated_collectives and {one.kind for one in job.collectives} == {"send"}:
         yield "the job's edges are sends at once, in one phase"
     if candidates and (slowest := candidates[0].slowest):
         yield f"slowest on the first: {slowest}"

@@ -425,12 +425,9 @@ class LeastTime(MachinePolicy):
                 found = found._replace(bound=mapped.least_seconds, optimal=optimal)
             yield mapped.gpus, found
             return
-        found = super()._evaluated(request, view, most_memory_gb)
-        if not self.joins_all(
-            view
-        ):  # many machines have few paths, and the nearest ones may have the slowest
-            found = iter(sorted(found, key=lambda one: one[1].details.seconds))
-        yield from found
+        others = super()._evaluated(request, view, most_memory_gb)
+        # Where some pairs have no path, the nearest machines may have the slowest ones.
+        yield from others if self.joins_all(view) else sorted(others, key=lambda one: one[1].details.seconds)
 
     def _has_split(self, request: JobRequest, view: ClusterView, offers: Offers) -> bool:
         if request.is_divided:
