@@ -252,18 +252,23 @@ def summed_edges(collectives: Sequence[Collective]) -> Edges:
 
     JobGraphError if the collectives have more than `MAX_EDGES` pairs.
     """
+    return edge_tuples(*summed(collectives))
+
+
+def summed(collectives: Sequence[Collective]) -> tuple[Ints, Ints, NDArray[np.float64]]:
+    """Return what `summed_edges` returns as arrays: a, b and GB of each pair; errors are the same."""
     listed = _batches_of(collectives)
     total = sum(len(one.tasks) * _number_of_pairs(one.kind, one.tasks.shape[1]) for one in listed)
     if total > MAX_EDGES:
         raise JobGraphError(f"collectives have {total} pairs of tasks; at most {MAX_EDGES} are possible")
     if not total:
-        return ()
+        return np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0)
     keys, gigabytes = zip(*map(_carried, listed), strict=True)
     pairs, place = np.unique(np.concatenate(keys), return_inverse=True)
     sums: NDArray[np.float64] = np.bincount(place, np.concatenate(gigabytes)).astype(float)
     some = sums > 0  # parts of the smallest floats are 0
     a, b = np.divmod(pairs[some], MAX_TASKS)
-    return edge_tuples(a, b, sums[some])
+    return a, b, sums[some]
 
 
 def _carried(batch: Batch) -> tuple[Ints, NDArray[np.float64]]:

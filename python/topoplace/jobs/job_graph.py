@@ -541,7 +541,13 @@ class JobGraph:
     def _keep_collectives(self, given: Iterable[Collective]) -> None:
         """Write the collectives, as () if they are implied, and without edges also what they carry."""
         stated = collectives.checked(given, self.num_tasks)
-        edges = self.edges or collectives.summed_edges(stated)
+        edges = self.edges
+        if not edges:
+            a, b, gigabytes = collectives.summed(stated)
+            edges = edge_tuples(a, b, gigabytes)
+            rows = np.column_stack((a, b, gigabytes)) if len(a) else np.empty((0, 3))
+            rows.setflags(write=False)
+            vars(self)["edge_array"] = rows  # tuples would be read for seconds
         may_be_implied = len(stated) in (1, len(edges))
         if may_be_implied and stated == collectives.implied(self.name, self.num_tasks, edges):
             stated = ()

@@ -287,6 +287,7 @@ class _Mapper:
 
     def _by_the_rule_for_machines(self, best: list[int], tree: MachineTree) -> list[int]:
         """Return the GPU of each task, on each machine by the rule for one machine if that takes no longer."""
+        check_deadline()
         view, job = self._view, self._request.job
         tasks_of: dict[int, list[int]] = {}
         for task, gpu in enumerate(best):

@@ -407,6 +407,8 @@ class LeastTime(MachinePolicy):
         from topoplace.policies.least_time import gangs
 
         offers, mapped = self._offers(request, view, most_memory_gb), None
+        if request.job.max_machines and not self._has_split(request, view, offers):
+            return
         with suppress(SearchTimeoutError):
             mapped = gangs.mapped(
                 request,
