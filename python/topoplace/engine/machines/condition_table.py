@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from topoplace._core import MachineRanking
 from topoplace.engine.machines.machine_conditions import ConditionMemo
-from topoplace.kernels.deadline import check_deadline
 
 if TYPE_CHECKING:
     from topoplace.engine.machines.machine_class import MachineClass
@@ -36,13 +35,9 @@ class RankedMachines(Generic[Answer]):
         self._ranking = MachineRanking(table.native)
 
     def now(self) -> MachineRanking:
-        """Return the native ranking of the machines in their present conditions.
-
-        DeadlineError if time is up before the rule has answered for all of them.
-        """
+        """Return the native ranking of the machines in their present conditions."""
         ranking = self._ranking
         for condition in ranking.unknown():
-            check_deadline()
             ranking.set(condition, self._key(self._table.of(condition)))
         return ranking
 

@@ -225,10 +225,8 @@ def _fastest_rings(machine: _Machine, size: int, rates: Rates | str) -> float:
     if not machine.is_rated or math.comb(n, size) > _MOST_SETS:
         return math.inf
     sets = rated_sets(machine.topology, rates)
-    if not sets.gb_per_s(
-        masks_of(range(n), 2)
-    ).all():  # some exchange over ports, by which they may be faster
-        return math.inf
+    if not sets.gb_per_s(masks_of(range(n), 2)).all():
+        return math.inf  # some exchange over ports, by which they may be faster
     return float(sets.fastest(masks_of(range(n), size))[1].max())
 
 

@@ -146,8 +146,10 @@ class LeastTime(MachinePolicy):
 
     def _awaited(self, request: JobRequest, view: ClusterView) -> waiting.Awaited | None:
         def find() -> tuple[waiting.Awaited | None]:
+            if not waiting.may_wait(request, view):
+                return (None,)
             alone = self.search(request.job, view.without_jobs, -math.inf)
-            return (waiting.awaited_by(request, view, alone),)
+            return (waiting.awaited_by(request, view, alone) if alone else None,)
 
         return request.table((self, "awaited"), find)[0]
 
@@ -234,7 +236,8 @@ class LeastTime(MachinePolicy):
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterable[Option]:
-        """Return the best sets of GPUs of a machine."""
+        """Return the best sets of GPUs of a machine; DeadlineError if time is up."""
+        check_deadline()
         return machine_sets.ranked(request, machine_class, state, free, self._timing)
 
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:

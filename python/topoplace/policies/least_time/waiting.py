@@ -83,13 +83,11 @@ class Awaited(NamedTuple):
         return float(rooms[-self.most :].sum()) >= request.size
 
 
-def awaited_by(request: JobRequest, view: ClusterView, alone: Placement | None) -> Awaited | None:
-    """Return what a job waits for; None for nothing.
+def awaited_by(request: JobRequest, view: ClusterView, alone: Placement) -> Awaited | None:
+    """Return what a job that `may_wait` waits for; None for nothing.
 
-    alone: its placement on the cluster without jobs; None if there is none.
+    alone: its placement on the cluster without jobs.
     """
-    if alone is None or view.cluster.topology.num_machines == 1 or not _may_wait(request):
-        return None
     level = view.table(_level, lambda: (_level(view),))[0]
     number = Awaited(level, 1).num_domains(alone, view)
     if number == 1 or (level == MACHINE and _fills_machines(alone, view)):
@@ -160,8 +158,10 @@ def _codes(level: str, view: ClusterView) -> Ints:
     return next(one.codes for one in view.cluster.topology.levels if one.name == level)
 
 
-def _may_wait(request: JobRequest) -> bool:
+def may_wait(request: JobRequest, view: ClusterView) -> bool:
     """Return True for a job that may be split, is slower then, and does not choose its machines in another way."""
+    if view.cluster.topology.num_machines == 1:
+        return False
     job = request.job
     is_slower = job.edges and (job.bandwidth_sensitive or job.stated_collectives or job.tflop)
     is_bound = job.single_machine or request.limits_machines or request.anti_affine or request.needs_sockets
