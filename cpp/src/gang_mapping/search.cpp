@@ -297,8 +297,9 @@ class Search {
         for (Index leaf = 0; leaf < problem_.leaves; ++leaf) room.push_back(layout_.room(leaf, speed));
         for (const Index channels : kChannels) {
             if (channels > block) continue;
-            const std::size_t size = problem_.parent.size() + index(problem_.items);
-            if (meter_.spend(kStepsPerPlace * size)) return;
+            const std::size_t blocks = index(1 + (problem_.items - 1) / block);
+            if (meter_.spend(kStepsPerPlace * (blocks * problem_.parent.size() + index(problem_.items))))
+                return;
             const std::vector<Index> own = wide(room, depth, speed, channels);
             for (const Choice choice : {Choice::kNear, Choice::kLargest, Choice::kTightest}) {
                 plans.push_back(ring_plan(problem_, own, depth, channels, block, choice));

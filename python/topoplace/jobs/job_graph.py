@@ -17,7 +17,7 @@ from topoplace.errors import JobGraphError
 from topoplace.jobs import collectives
 from topoplace.jobs.collectives import PATTERN_KINDS, Batch, Collective
 from topoplace.jobs.groups import INNER_LEVELS, MACHINE, Group, blocks, checked_groups
-from topoplace.jobs.patterns import PATTERN_EDGES, edge_array, edge_tuples, edges_of
+from topoplace.jobs.patterns import PATTERN_EDGES, Edges, edge_array, edge_tuples
 from topoplace.jobs.requirements import FIELDS, MAX_EDGES, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
 from topoplace.mig.profiles import compute_share
 
@@ -543,15 +543,20 @@ class JobGraph:
         stated = collectives.checked(given, self.num_tasks)
         edges = self.edges
         if not edges:
-            a, b, gigabytes = collectives.summed(stated)
-            edges = edge_tuples(a, b, gigabytes)
-            rows = np.column_stack((a, b, gigabytes)) if len(a) else np.empty((0, 3))
-            rows.setflags(write=False)
-            vars(self)["edge_array"] = rows  # tuples would be read for seconds
+            edges = self._keep_edge_array(*collectives.summed(stated))
         may_be_implied = len(stated) in (1, len(edges))
         if may_be_implied and stated == collectives.implied(self.name, self.num_tasks, edges):
             stated = ()
         vars(self).update(edges=edges, stated_collectives=stated)
+
+    def _keep_edge_array(
+        self, a: NDArray[np.int64], b: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> Edges:
+        """Keep edges as an array, which takes seconds to make from millions of tuples; return these tuples."""
+        array = np.column_stack((a, b, weights)) if len(a) else np.empty((0, 3))
+        array.setflags(write=False)
+        vars(self)["edge_array"] = array
+        return edge_tuples(a, b, weights)
 
     def _keep_inner_levels(self) -> None:
         """Write a level inside the fabric's as what says the same: `single_machine`, or a group of all tasks."""
@@ -582,7 +587,10 @@ class JobGraph:
 
 
 def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:
-    return cls._trusted(math.prod(sizes), edges_of(name, sizes), name)
+    job = cls._trusted(math.prod(sizes), (), name)
+    a, b = PATTERN_EDGES[name](*sizes)
+    vars(job)["edges"] = job._keep_edge_array(a, b, np.ones(len(a)))
+    return job
 
 
 _required = attrgetter(*REQUIREMENTS)
