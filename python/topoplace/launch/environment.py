@@ -223,6 +223,11 @@ def _device(placement: Placement, index: int, used: Sequence[int]) -> str:
 
 def unset(placement: Placement) -> str | None:
     """Return why `environment` gives no variable, with the numbers of the devices; None if it gives one."""
+    if nameless := slices_without_uuid(placement):
+        return (
+            f"no variable is printed for the MIG slices {', '.join(nameless)}: processes see slices by their UUIDs, "
+            "which are not known; `nvidia-smi -L` prints them"
+        )
     makers = makers_of(placement.topology, placement.gpus)
     if len(makers) == 1 and not makers.isdisjoint(_VARIABLE):
         return None
@@ -242,6 +247,12 @@ def unset(placement: Placement) -> str | None:
         names = sorted({gpu.model or gpu.maker or gpu.name for gpu in gpus})
         why = f"the maker of {', '.join(names)} is not known: set the variable of your devices"
     return f"no variable is printed for devices {where}: {why}"
+
+
+def slices_without_uuid(placement: Placement) -> list[str]:
+    """Return the names of those of the job's devices that are MIG slices without a UUID, which `environment` needs."""
+    gpus = (placement.topology.gpus[index] for index in placement.gpus)
+    return [gpu.name for gpu in gpus if gpu.uuid is None and (gpu.parent or gpu.fraction < 1)]
 
 
 def numbering_variable(variables: Environment | Mapping[str, str]) -> str | None:
