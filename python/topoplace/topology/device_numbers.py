@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from topoplace.topology.makers import gpus_by_maker
 from topoplace.topology.topology import Topology
 
 _NUMBERED = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
@@ -24,4 +25,20 @@ def device_numbers(topology: Topology) -> tuple[int, ...]:
         if len(numbers) == len(gpus):
             for gpu, match in zip(gpus, matches, strict=True):
                 found[gpu] = int(match[1]) if match else found[gpu]
+    return tuple(found)
+
+
+def visible_numbers(topology: Topology) -> tuple[int, ...]:
+    """Return each GPU's number by which a process sees it: on a machine of several makers, among those of its own.
+
+    The driver of a maker counts only its own devices, and so do variables such as ROCR_VISIBLE_DEVICES.
+    """
+    found = list(topology.derived(device_numbers))
+    by_maker = topology.derived(gpus_by_maker).values()
+    for gpus in topology.gpus_of.values() if by_maker else ():
+        own = [sorted(its.intersection(gpus)) for its in by_maker]
+        if sum(map(bool, own)) > 1:
+            for its in own:
+                for number, gpu in enumerate(its):
+                    found[gpu] = number
     return tuple(found)
