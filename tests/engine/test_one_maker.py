@@ -11,7 +11,16 @@ from topoplace.topology.devices import Gpu
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.makers import Maker, gpus_by_maker
 
-POLICIES = ("least-time", "fcfs", "best-fit", "topo-aware", "mapa-greedy", "mapa-preserve", "fgd", "kueue-best-fit")
+POLICIES = (
+    "least-time",
+    "fcfs",
+    "best-fit",
+    "topo-aware",
+    "mapa-greedy",
+    "mapa-preserve",
+    "fgd",
+    "kueue-best-fit",
+)
 
 
 def machine(*models: str | None) -> tp.Topology:

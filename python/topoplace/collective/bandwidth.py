@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Literal
 
 from topoplace import _checks, kernels
 from topoplace.collective import several_machines

@@ -106,7 +106,8 @@ _JOB_STATES = (
 )
 
 _GAUDI_CSV = (
-    r"^(?:[^,\n]{1,80}, ?){0,16}(?i:hl-\d{3}[\w-]*)(?:, ?|\r?$)|^(?:[\w.]+(?: \[[\w%]+\])?, ?){0,16}(?:module_id|aip\.\w+)\b"
+    r"^(?:[^,\n]{1,80}, ?){0,16}(?i:hl-\d{3}[\w-]*)(?:, ?|\r?$)"
+    r"|^(?:[\w.]+(?: \[[\w%]+\])?, ?){0,16}(?:module_id|aip\.\w+)\b"
 )
 """A row, or the titles, of `hl-smi -Q`; the titles that both makers have are taken for those of nvidia-smi."""
 
@@ -128,7 +129,8 @@ TOOLS = (
     ),
     Unread(
         "a list of instances of MIG slices that `nvidia-smi mig` prints",
-        r"^\|[ \t]*(?:GPU|Compute) instances:|^\|[ \t]*GPU instance (?:profiles|placements)|" + _run("nvidia-smi mig"),
+        r"^\|[ \t]*(?:GPU|Compute) instances:|^\|[ \t]*GPU instance (?:profiles|placements)|"
+        + _run("nvidia-smi mig"),
         "it has no UUIDs, by which processes use slices",
         "give what `nvidia-smi -L` prints, which lists the slices as devices",
         hides_formats=True,
@@ -228,7 +230,10 @@ TOOLS = (
         "xpu-smi topology -m",
     ),
     _other_maker("`mx-smi` of MetaX", _run("mx-smi") + r"|^[ \t=]*MetaX System Management", "mx-smi topo -m"),
-    _not_told("`hl-smi` of Gaudi", _run("hl-smi") + r"|^\|[ \t]*HL-SMI Version|^\|[ \t]*\d+[ \t]+HL-\d{3}|" + _GAUDI_CSV),
+    _not_told(
+        "`hl-smi` of Gaudi",
+        _run("hl-smi") + r"|^\|[ \t]*HL-SMI Version|^\|[ \t]*\d+[ \t]+HL-\d{3}|" + _GAUDI_CSV,
+    ),
     _not_told(
         "`neuron-ls` of AWS",
         _run("neuron-ls") + r"|^[ \t|]*NEURON[ \t|]+(?:NEURON|DEVICE)\b",
@@ -248,7 +253,9 @@ TOOLS = (
         _run("gpustat") + r"|^\[\d+\] [^|\n]{1,80}\|[^|\n]{0,40}(?:°|')C[^|\n]{0,60}\|[ \t]*\d+ / +\d+ MB",
     ),
     _of_scheduler(
-        "`pbsnodes` of PBS", r"^[ \t]+(?:Mom = \S|ntype = \w|resources_available\.)|" + _run("pbsnodes"), _TOPO_M
+        "`pbsnodes` of PBS",
+        r"^[ \t]+(?:Mom = \S|ntype = \w|resources_available\.)|" + _run("pbsnodes"),
+        _TOPO_M,
     ),
     _of_scheduler(
         "`bhosts` or `lshosts` of LSF",
@@ -263,7 +270,7 @@ TOOLS = (
     _of_scheduler(
         "`flux resource` of Flux",
         r"^[ \t]*STATE(?:[ \t]+(?:QUEUE|UP|PROPERTIES))?[ \t]+NNODES(?:[ \t]+NCORES)?[ \t]+(?:NGPUS|NODELIST)|"
-        + _run("flux"),
+        + _run("flux (?:resource|jobs|queue)"),
         _TOPO_M,
     ),
     _of_scheduler(
@@ -298,13 +305,14 @@ TOOLS = (
     ),
     _of_amd(
         "`rocminfo`",
-        r"^[ \t]*ROCk module (?:version|is loaded)|^[ \t]*HSA (?:System Attributes|Agents)[ \t\r]*$|" + _run("rocminfo"),
+        r"^[ \t]*ROCk module (?:version|is loaded)|^[ \t]*HSA (?:System Attributes|Agents)[ \t\r]*$|"
+        + _run("rocminfo"),
         "rocm-smi --showtopo",
     ),
     _no_gpus(
         "`lspci`",
-        r"^[ \t]*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \S|^[ \t]*[-+\\|]*-?\[[0-9a-f]{4}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-|"
-        + _run("lspci"),
+        r"^[ \t]*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \S"
+        r"|^[ \t]*[-+\\|]*\[[0-9a-f]{4}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-|" + _run("lspci"),
         f"`lstopo --of xml` prints the same devices with their paths; or {_TOPO}",
     ),
     _no_gpus("`ibstat`", r"^CA '[^'\n]+'|^Infiniband device '|" + _run("ibstat(?:us)?"), _NETWORK),

@@ -153,7 +153,7 @@ class PolicyDriver(ABC):
         return Failures()
 
     def found(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
-        """Return what `find` does; the fastest placement on GPUs of one maker if that one mixes makers that must not."""
+        """Return what `find` does, or the fastest placement on GPUs of one maker if that mixes makers that must not."""
         placement = self.find(job, view, postponed)
         if placement is None or not one_maker.mixes(job, placement):
             return placement

@@ -237,7 +237,10 @@ INSTANCE = "node.kubernetes.io/instance-type"
 
 def amd(count: str, resource: str = "amd.com/gpu", **labels: str) -> str:
     """One node of AMD's GPUs as JSON."""
-    metadata = {"name": "a", "labels": {f"amd.com/gpu.{key.replace('_', '-')}": value for key, value in labels.items()}}
+    metadata = {
+        "name": "a",
+        "labels": {f"amd.com/gpu.{key.replace('_', '-')}": value for key, value in labels.items()},
+    }
     return json.dumps({"kind": "Node", "metadata": metadata, "status": {"capacity": {resource: count}}})
 
 
@@ -285,7 +288,10 @@ def test_the_model_of_an_instance(kind: str, model: str | None) -> None:
 def test_an_ultraserver_is_an_nvlink_domain() -> None:
     nodes = [json.loads(node(name, {"nvidia.com/gpu": "4"})) for name in "ab"]
     for one in nodes:
-        one["metadata"]["labels"] = {INSTANCE: "p6e-gb200.36xlarge", "topology.k8s.aws/ultraserver-id": "us-0"}
+        one["metadata"]["labels"] = {
+            INSTANCE: "p6e-gb200.36xlarge",
+            "topology.k8s.aws/ultraserver-id": "us-0",
+        }
     found = parse(json.dumps({"kind": "List", "items": nodes}))
     assert isinstance(found, tp.Topology)
     assert (found.link(0, 7).kind, found.link(0, 7).gb_per_s) == (LinkKind.NVSWITCH, 900.0)

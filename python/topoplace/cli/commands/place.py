@@ -21,7 +21,13 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _NOT_PLACED = 1
-_ALWAYS_NOTED = ("no job can", "hides NVLinks", "uncorrectable ECC errors", "slows it down", "state is not given")
+_ALWAYS_NOTED = (
+    "no job can",
+    "hides NVLinks",
+    "uncorrectable ECC errors",
+    "slows it down",
+    "state is not given",
+)
 """Words in notes of a topology that a job's owner has to know, too."""
 _RING = "ring: what the library's rings carry"
 _NVLS = "NVLS: what the job's all-reduce carries in NVSwitches, faster than rings"

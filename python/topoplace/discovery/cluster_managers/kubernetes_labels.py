@@ -175,7 +175,9 @@ def _why_none(nodes: Sequence[NodeRecord], topologies: Sequence[Fields]) -> str:
     if not nodes:
         return "there is no node; give what `kubectl get nodes -o yaml` prints"
     empty = [
-        f"{node.name} ({key}: 0)" for node in nodes if (key := node_devices.resource_of(node)) in node.resources
+        f"{node.name} ({key}: 0)"
+        for node in nodes
+        if (key := node_devices.resource_of(node)) in node.resources
     ]
     if empty:
         return f"no node has a GPU to give: {switch_tree.some(empty)}; its device plugin has registered none"

@@ -204,7 +204,11 @@ def _notes(
         yield f"GPUs with taints, which are marked unhealthy: {switch_tree.some(tainted)}."
     others = (device for _, device in placed if not (device.is_gpu or device.is_adapter))
     groups = {
-        key: None for _, device in placed if device.is_gpu for key in device.attributes if _OF_A_LEVEL.fullmatch(key)
+        key: None
+        for _, device in placed
+        if device.is_gpu
+        for key in device.attributes
+        if _OF_A_LEVEL.fullmatch(key)
     }
     if groups:
         yield f"Attributes of GPUs that may be levels of the network, and are left out: {switch_tree.some(groups)}."
@@ -215,7 +219,11 @@ def _notes(
 def _drivers(nodes: Mapping[str, Sequence[_SliceDevice]]) -> str:
     """Return which drivers the slices without a GPU are of, as the end of a sentence."""
     names = dict.fromkeys(device.driver for devices in nodes.values() for device in devices)
-    return f"; their drivers are {switch_tree.some(list(names))}, and none of these is known for GPUs" if names else ""
+    return (
+        f"; their drivers are {switch_tree.some(list(names))}, and none of these is known for GPUs"
+        if names
+        else ""
+    )
 
 
 def _tainted(placed: Iterable[tuple[str, _SliceDevice]]) -> Iterator[str]:

@@ -274,7 +274,9 @@ def _hidden(lines: Sequence[str], header: Header) -> list[str]:
         return []
     legends = [i for i, line in enumerate(lines) if i > header.index and LEGEND.match(line)]
     if not legends and any(map(_HIDES_NVLINKS.search, lines)):
-        return ["`nvidia-smi topo -mp` hides NVLinks, so that pairs may have faster links than here; give `topo -m`."]
+        return [
+            "`nvidia-smi topo -mp` hides NVLinks, so that pairs may have faster links than here; give `topo -m`."
+        ]
     if not legends:
         return [
             "The text has no legend, so it does not tell whether NVLinks are shown (topo -m) or hidden (-mp)."

@@ -33,7 +33,9 @@ _TABLE = re.compile(
     rf"^[ \t]*(?=.*\bGRES(?:_USED)?\b)(?=.*\b(?:{'|'.join(_NAMED)})\b)[A-Z_:/()%\[\]| \t]+\r?$", re.MULTILINE
 )
 _GPU_CELL = re.compile(r"(?:gres[:/])?gpu(?::[\w.+-]+)*:[0-9]{1,9}(?:\([^()\s]*\))?(?:,\S+)?")
-_PLAIN_CELL = re.compile(r"[0-9][0-9./:%+A-Za-z-]{0,40}|infinite|unlimited|\(null\)|N/A|n/a|none", re.IGNORECASE)
+_PLAIN_CELL = re.compile(
+    r"[0-9][0-9./:%+A-Za-z-]{0,40}|infinite|unlimited|\(null\)|N/A|n/a|none", re.IGNORECASE
+)
 """A number, a time limit, or a cell without content."""
 _HOST_CELL = re.compile(r"[A-Za-z_][\w.-]*(?:\[[0-9,-]+\][\w.-]*)?")
 _MOST_LOOKED_AT = 65_536
@@ -229,7 +231,9 @@ def _cluster(
     if not machines:
         others = ", ".join(sorted({kind for node in nodes for kind in _other_kinds(node)}))
         why = f"; of its kinds, {others}, none is read: gpu is" if others else ""
-        how = ", and `npu-smi info -t topo` tells how those of a node are connected" if "npu" in others else ""
+        how = (
+            ", and `npu-smi info -t topo` tells how those of a node are connected" if "npu" in others else ""
+        )
         raise TopologyError(f"no node has a GPU: Gres of {switch_tree.some(without)} has none{why}{how}")
     notes = ["Slurm does not tell how the GPUs of a node are connected."] if links_unknown else []
     notes += _closed([node for node in nodes if node.name in machines])
@@ -247,9 +251,9 @@ def _levels(nodes: Sequence[_SlurmNode], machines: Mapping[str, Topology], notes
     """Return the level that Topology= tells: nodes of one unit of a topology, a block or a leaf, are a domain."""
     # For each node the unit in each topology; a unit may be below others, as in default:spine1:leaf2.
     places = {
-        node.name: dict(
-            (place.split(":")[0], place.rsplit(":", 1)[1]) for place in node.topology.split(",") if ":" in place
-        )
+        node.name: {
+            place.split(":")[0]: place.rsplit(":", 1)[1] for place in node.topology.split(",") if ":" in place
+        }
         for node in nodes
         if node.name in machines
     }
@@ -453,10 +457,10 @@ def _nodes(text: str) -> Iterator[_SlurmNode]:
         found: Iterable[_SlurmNode] = _json_nodes(document)
     elif _TABLE.search(text):
         found = _rows(text)
-    elif (titles := _titles_of(text)) and not _RECORD.search(text):
-        found = _rows(text, titles)
-    else:
+    elif _RECORD.search(text):
         found = _records(text)
+    else:
+        found = _rows(text, _titles_of(text))
     seen: dict[str, _SlurmNode] = {}
     for node in found:
         first = seen.setdefault(node.name, node)
@@ -470,11 +474,14 @@ def _titles_of(text: str) -> list[str]:
 
     Nodes are in the first column. A column whose GPUs have places (IDX) is of those in use.
     """
-    rows = [cells for line in text.splitlines() if (cells := _cells(line))]
-    columns = list(zip(*rows, strict=True)) if len({len(cells) for cells in rows}) == 1 else []
-    if len(columns) < 2 or not all(map(_HOST_CELL.fullmatch, columns[0])):
-        return []
-    titles = ["NODELIST", *(_title_of(column) for column in columns[1:])]
+    rows: list[list[str]] = []
+    for _, line in decode.numbered_lines(text):
+        if not (cells := _cells(line)):
+            continue
+        rows.append(cells)
+        if len(cells) < 2 or len(cells) != len(rows[0]) or not _HOST_CELL.fullmatch(cells[0]):
+            return []
+    titles = ["NODELIST", *(_title_of(column) for column in list(zip(*rows, strict=True))[1:])]
     named = [title for title in titles if title != _UNTITLED]
     is_told = "" not in titles and len(set(named)) == len(named)
     return titles if is_told and any(title.startswith("GRES") for title in titles) else []
