@@ -157,7 +157,7 @@ class PolicyDriver(ABC):
         placement = self.find(job, view, postponed)
         if placement is None or not one_maker.mixes(job, placement):
             return placement
-        return one_maker.decided(self, job, view.cluster, postponed)
+        return one_maker.decided(lambda own: self.find(job, self.view_of(own), postponed), view.cluster)
 
     # ---- Policy --------------------------------------------------------------------------------------------
 
@@ -186,8 +186,9 @@ class PolicyDriver(ABC):
         if refusal := self.refusal_of(job, cluster):
             return Explanation(self.name, (), refusal)
         effort = self.effort(job)
-        candidates = one_maker.kept(self, job, cluster, self.candidates(job, view, effort))
-        found, refusal = different_gpu_sets(candidates, top)
+        candidates = self.candidates(job, view, effort)
+        kept = one_maker.kept(lambda own: self.find(job, self.view_of(own)), job, cluster, candidates)
+        found, refusal = different_gpu_sets(kept, top)
         return Explanation(self.name, found, refusal or self.why_not(job, view, found), effort.complete)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:

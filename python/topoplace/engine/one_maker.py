@@ -12,10 +12,9 @@ from topoplace.placement import Placement, Refusal
 from topoplace.topology.makers import LIBRARY_OF, gpus_by_maker, of_model
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from topoplace.cluster.cluster import Cluster
-    from topoplace.engine.driver import PolicyDriver
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.topology.makers import Maker
     from topoplace.topology.topology import Topology
@@ -36,29 +35,28 @@ def mixes(job: JobGraph, placement: Placement) -> bool:
     return sum(not gpus.isdisjoint(placement.gpus) for gpus in makers) > 1
 
 
-def decided(policy: PolicyDriver, job: JobGraph, cluster: Cluster, postponed: int = 0) -> Placement | None:
+def decided(find: Callable[[Cluster], Placement | None], cluster: Cluster) -> Placement | None:
     """Return the fastest placement on accelerators of one maker; None if there is none.
 
-    postponed: how often the job was deferred before.
+    find: returns the placement of the job on a cluster.
     """
-    found: list[Placement] = []
-    for maker in cluster.topology.derived(gpus_by_maker):
-        view = policy.view_of(_with_one(maker, cluster))
-        placement = policy.find(job, view, postponed)
-        if placement is not None:
-            found.append(placement)
+    each = (find(_with_one(maker, cluster)) for maker in cluster.topology.derived(gpus_by_maker))
+    found = [placement for placement in each if placement is not None]
     return min(found, key=lambda placement: placement.time, default=None)
 
 
 def kept(
-    policy: PolicyDriver, job: JobGraph, cluster: Cluster, candidates: Iterator[Placement | Refusal]
+    find: Callable[[Cluster], Placement | None],
+    job: JobGraph,
+    cluster: Cluster,
+    candidates: Iterator[Placement | Refusal],
 ) -> Iterator[Placement | Refusal]:
     """Yield the candidates that do not mix makers; in place of a first one that does, what `decided` returns."""
     for place, one in enumerate(candidates):
         if isinstance(one, Refusal) or not mixes(job, one):
             yield one
         elif not place:
-            yield decided(policy, job, cluster) or refusal(job, cluster)
+            yield decided(find, cluster) or refusal(job, cluster)
 
 
 def refusal(job: JobGraph, cluster: Cluster) -> Refusal:
