@@ -247,7 +247,7 @@ def _cluster(
     return joined(machines, _levels(nodes, machines, notes), name, notes)
 
 
-def _levels(nodes: Sequence[_SlurmNode], machines: Mapping[str, Topology], notes: list[str]) -> list[Level]:
+def _levels(nodes: Sequence[_SlurmNode], machines: Mapping[str, Topology], notes: list[str]) -> tuple[Level, ...]:
     """Return the level that Topology= tells: nodes of one unit of a topology, a block or a leaf, are a domain."""
     # For each node the unit in each topology; a unit may be below others, as in default:spine1:leaf2.
     places = {
@@ -259,14 +259,14 @@ def _levels(nodes: Sequence[_SlurmNode], machines: Mapping[str, Topology], notes
     }
     names = list(dict.fromkeys(name for found in places.values() for name in found))
     if not names:
-        return []
+        return ()
     first, *others = names
     more = f", and {switch_tree.some(others)} is left out" if others else ""
     notes.append(
         f"The level {first} is what Topology= of the nodes tells{more}; topology.yaml, or what `scontrol show "
         "topology` prints, tells all levels."
     )
-    return [Level(first, tuple(places[name].get(first) for name in machines))]
+    return (Level(first, tuple(places[name].get(first) for name in machines)),)
 
 
 def _closed(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
