@@ -545,8 +545,9 @@ def _records(text: str) -> Iterator[_SlurmNode]:
     """
     starts = [match.start() for match in _RECORD.finditer(text)]
     defaults: dict[str, str] = {}
+    number, counted = 1, 0
     for start, end in pairwise([*starts, len(text)]):
-        number = text.count("\n", 0, start) + 1
+        number, counted = number + text.count("\n", counted, start), start
         record = _END.split(text[start:end], maxsplit=1)[0].strip()
         names, rest = [*record.removeprefix("NodeName=").split(maxsplit=1), ""][:2]
         rest = _FREE_TEXT.sub("", rest)
