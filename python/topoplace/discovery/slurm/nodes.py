@@ -30,7 +30,7 @@ from topoplace.topology.topology import Topology
 
 _NAMED = ("NODELIST", "NODE", "HOSTNAMES", "HOSTNAME", "NODE_LIST", "NODEHOST")
 _TABLE = re.compile(
-    rf"^[ \t]*(?=.*\bGRES(?:_USED)?\b)(?=.*\b(?:{'|'.join(_NAMED)})\b)[A-Z_:/()%\[\]| \t]+\r?$", re.MULTILINE
+    rf"^(?=[A-Z_:/()%\[\]| \t]+\r?$)(?=.*\bGRES(?:_USED)?\b).*\b(?:{'|'.join(_NAMED)})\b.*$", re.MULTILINE
 )
 _GPU_CELL = re.compile(r"(?:gres[:/])?gpu(?::[\w.+-]+)*:[0-9]{1,9}(?:\([^()\s]*\))?(?:,\S+)?")
 _PLAIN_CELL = re.compile(
@@ -247,7 +247,9 @@ def _cluster(
     return joined(machines, _levels(nodes, machines, notes), name, notes)
 
 
-def _levels(nodes: Sequence[_SlurmNode], machines: Mapping[str, Topology], notes: list[str]) -> tuple[Level, ...]:
+def _levels(
+    nodes: Sequence[_SlurmNode], machines: Mapping[str, Topology], notes: list[str]
+) -> tuple[Level, ...]:
     """Return the level that Topology= tells: nodes of one unit of a topology, a block or a leaf, are a domain."""
     # For each node the unit in each topology; a unit may be below others, as in default:spine1:leaf2.
     places = {
