@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -91,6 +92,8 @@ def test_slices_without_uuids_are_placed_with_a_note(call: Call, tmp_path: Path)
         "note: no variable is printed for the MIG slices nvidia-cap21: processes see slices by their UUIDs, which are "
         "not known; `nvidia-smi -L` prints them."
     )
+    done = call("place", str(text), "--gpus", "1", "--json")
+    assert (done.code, json.loads(done.out)["placement"]["env"]) == (0, None)
 
 
 def test_place_repeats_notes_on_health(call: Call, tmp_path: Path) -> None:
