@@ -159,6 +159,10 @@ class PolicyDriver(ABC):
             return placement
         return one_maker.decided(lambda own: self.find(job, self.view_of(own), postponed), view.cluster)
 
+    def never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
+        """Return why a job could not run even on the idle cluster, by the rules of the policy or for its makers."""
+        return self.why_never(job, view) or one_maker.why_never(job, view.cluster)
+
     # ---- Policy --------------------------------------------------------------------------------------------
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
@@ -328,8 +332,7 @@ class QueueWalk:
                 self._num_free = self._cluster.num_free
                 self._failures.started(self._cluster.native.num_changes)
                 return placement
-            refusal = policy.why_never(job, view) or one_maker.why_never(job, self._cluster)
-            if job is entry.job and refusal:
+            if job is entry.job and (refusal := policy.never(job, view)):
                 return refusal
             failure = Failure(least, policy.lack_of(job, view, least))
             self._failures.add(need, failure, self._cluster.native.num_changes)

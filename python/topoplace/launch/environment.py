@@ -235,22 +235,25 @@ def unset(placement: Placement) -> str | None:
     }
     if not silent:
         return None
-    makers = makers_of(placement.topology, [gpu for gpus in silent.values() for gpu in gpus])
     numbers = placement.topology.derived(visible_numbers)
     where = "; ".join(
         f"{machine}: {', '.join(str(numbers[gpu]) for gpu in gpus)}" for machine, gpus in silent.items()
     )
+    return f"no variable is printed for devices {where}: {_why_silent(placement.topology, [gpu for gpus in silent.values() for gpu in gpus])}"
+
+
+def _why_silent(topology: Topology, gpus: Sequence[int]) -> str:
+    """Return why there is no variable for these devices."""
+    makers = makers_of(topology, gpus)
     if makers == {Maker.NEURON}:
-        why = (
+        return (
             "NEURON_RT_VISIBLE_CORES numbers cores, of which a device has several: set those of these devices"
         )
-    elif len(makers) > 1:
-        why = f"they are of several makers ({', '.join(sorted(maker.value for maker in makers))})"
-    else:
-        gpus = [placement.topology.gpus[gpu] for gpu in placement.gpus]
-        names = sorted({gpu.model or gpu.maker or gpu.name for gpu in gpus})
-        why = f"the maker of {', '.join(names)} is not known: set the variable of your devices"
-    return f"no variable is printed for devices {where}: {why}"
+    if len(makers) > 1:
+        return f"they are of several makers ({', '.join(sorted(maker.value for maker in makers))})"
+    devices = [topology.gpus[gpu] for gpu in gpus]
+    names = sorted({device.model or device.maker or device.name for device in devices})
+    return f"the maker of {', '.join(names)} is not known: set the variable of your devices"
 
 
 def slices_without_uuid(placement: Placement) -> list[str]:

@@ -559,15 +559,21 @@ def _records(text: str) -> Iterator[_SlurmNode]:
             continue
         for name in host_list.expanded(names, f"line {number}: NodeName"):
             where = f"line {number}: node {_checks.shown(name)}: "
-            state = values.get("State")
-            if _RUNS_NOW.search(rest) is None and (state or "UNKNOWN").upper() == "UNKNOWN":
-                state = ""  # the default of slurm.conf: the node has the state it had before
+            state = _state_in(values, rest)
             used, allocated = values.get("GresUsed"), values.get("AllocTRES")
             sockets, drained = values.get("Sockets", ""), values.get("GresDrain", "")
             topology = values.get("Topology", "")
             yield _SlurmNode(
                 name, where, values.get("Gres", ""), used, state, allocated, sockets, drained, topology
             )
+
+
+def _state_in(values: Mapping[str, str], record: str) -> str | None:
+    """Return the state that the values of a record tell; None if it is of a node as it runs now, and has none."""
+    state = values.get("State")
+    if _RUNS_NOW.search(record) is None and (state or "UNKNOWN").upper() == "UNKNOWN":
+        return ""  # the default of slurm.conf: the node has the state it had before
+    return state
 
 
 def _document(text: str) -> Fields:
