@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,38 @@ def test_simulated_jobs_get_slices_that_are_cut_for_them(
     assert "mapa-greedy is set aside: --reslice: mapa-greedy does not slice GPUs\n" in done.err
     assert "rejected" not in done.out
     assert done.out.splitlines()[2].startswith("fgd ")
+
+
+def test_slices_without_uuids_are_placed_with_a_note(call: Call, tmp_path: Path) -> None:
+    text = tmp_path / "gres.conf"
+    text.write_text(
+        "".join(f"Name=gpu Type=3g.20gb File=/dev/nvidia-caps/nvidia-cap{cap}\n" for cap in (21, 30))
+    )
+    done = call("place", str(text), "--gpus", "1")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines()[-1] == (
+        "note: no variable is printed for the MIG slices nvidia-cap21: processes see slices by their UUIDs, which are "
+        "not known; `nvidia-smi -L` prints them."
+    )
+    done = call("place", str(text), "--gpus", "1", "--json")
+    assert (done.code, json.loads(done.out)["placement"]["env"]) == (0, None)
+
+
+def test_place_repeats_notes_on_health(call: Call, tmp_path: Path) -> None:
+    text = tmp_path / "nodes.txt"
+    text.write_text("NodeName=n1 CPUAlloc=4 Gres=gpu:a100:4\n")
+    assert "note: Nodes whose state is not given" in call("place", str(text), "--gpus", "1").out
+
+
+def test_each_machine_gets_the_variable_of_its_maker(call: Call, tmp_path: Path) -> None:
+    text = tmp_path / "nodes.yaml"
+    node = "kind: Node\nmetadata: {{name: {0}}}\nstatus: {{capacity: {{{1}.com/gpu: '2'}}}}\n"
+    text.write_text(node.format("n", "nvidia") + "---\n" + node.format("a", "amd"))
+    done = call("place", str(text), "--gpus", "4", "--pattern", "independent")
+    assert done.out.splitlines()[-2:] == [
+        "n: CUDA_DEVICE_ORDER=PCI_BUS_ID CUDA_VISIBLE_DEVICES=0,1",
+        "a: ROCR_VISIBLE_DEVICES=0,1",
+    ]
+    done = call("place", str(text), "--gpus", "4")
+    assert done.code == 1
+    assert "needs 4 GPUs of one maker" in done.out

@@ -208,7 +208,7 @@ FACTS: dict[str, Facts] = {
     "topom-23-8gpu-pix-pairs-nonuma.txt": Facts(
         {"PIX": 4, "PXB": 8, "SYS": 16}, 1, 2, (), (), "12 (PIX), 11 (PXB) and 6 (SYS)"
     ),
-    "topom-25-8gpu-mp-phb4.txt": Facts({"PHB": 12, "SYS": 16}, 9, 2, (), (), "hidden (-mp)"),
+    "topom-25-8gpu-mp-phb4.txt": Facts({"PHB": 12, "SYS": 16}, 9, 2, (), (), "hides NVLinks"),
     "topom-27-8gpu-nic8nic9-glued.txt": Facts({"NVSWITCH": 28}, 12, 2, (), ()),
 }
 

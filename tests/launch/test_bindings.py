@@ -9,7 +9,7 @@ import pytest
 import topoplace as tp
 from placed_ranks import cluster, machine
 from topoplace.launch import bindings, environment
-from topoplace.topology.device_numbers import device_numbers
+from topoplace.topology.device_numbers import visible_numbers
 
 NICS = (
     tp.Nic("mlx5_0", ("PIX", "PIX", "SYS", "SYS")),
@@ -106,9 +106,9 @@ def test_all_devices_of_a_cluster_are_numbered_once(launcher: str, monkeypatch: 
 
     def counted(topology: tp.Topology) -> tuple[int, ...]:
         calls.append(topology)
-        return device_numbers(topology)
+        return visible_numbers(topology)
 
     for module in (bindings, environment):
-        monkeypatch.setattr(module, "device_numbers", counted)
+        monkeypatch.setattr(module, "visible_numbers", counted)
     tp.Placement(tuple(range(8)), topology=cluster(("a", "b"))).launch(launcher)
     assert len(calls) == 1

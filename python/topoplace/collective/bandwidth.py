@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Final, Literal
+from typing import Literal
 
 from topoplace import _checks, kernels
 from topoplace.collective import several_machines
@@ -13,22 +13,11 @@ from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.nvlink_domains import domain_ring_rate
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
 from topoplace.collective.rates import PathType, Rates
-from topoplace.topology.makers import Maker, maker_of
+from topoplace.topology.makers import LIBRARY_OF, maker_of
 from topoplace.topology.topology import Topology
 
 DEFAULT_RATES = "nccl-2.30"
 Relay = Literal["chosen", "all"]
-_LIBRARY_OF: Final = {
-    Maker.NVIDIA: "NCCL",
-    Maker.AMD: "RCCL",
-    Maker.HYGON: "RCCL",
-    Maker.GOOGLE: "XLA",
-    Maker.INTEL: "oneCCL",
-    Maker.GAUDI: "HCCL",
-    Maker.ASCEND: "HCCL",
-    Maker.MOORE_THREADS: "MCCL",
-    Maker.CAMBRICON: "CNCL",
-}
 _ONLY_INTEGERS = frozenset({int})
 
 
@@ -175,7 +164,7 @@ def library_of(topology: Topology) -> str:
     Accelerators of Neuron and of unknown makers have "another library".
     The figures of this package are those of NCCL's plan, also where another library runs.
     """
-    return _LIBRARY_OF.get(maker_of(topology, 0), "another library")
+    return LIBRARY_OF.get(maker_of(topology, 0), "another library")
 
 
 def host_is_assumed(topology: Topology, *, rates: Rates | str = DEFAULT_RATES) -> bool:

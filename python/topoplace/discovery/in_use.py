@@ -15,6 +15,7 @@ from topoplace import _checks
 from topoplace.discovery.networks import switch_tree
 from topoplace.errors import TopologyError
 from topoplace.topology.device_numbers import device_numbers
+from topoplace.topology.devices import Gpu
 from topoplace.topology.topology import Topology
 
 UNNAMED = "machine0"
@@ -97,7 +98,9 @@ def gpus(found: Iterable[GpuUse], topology: Topology) -> tuple[int, ...]:
 
 def _said(found: Sequence[GpuUse], topology: Topology) -> dict[int, list[GpuUse]]:
     """Return what the text says of each GPU of the topology that it is about."""
-    of_uuid = {gpu.uuid: index for index, gpu in enumerate(topology.gpus) if gpu.uuid is not None}
+    tells_uuids = any(one.uuid is not None for one in found)
+    gpus = enumerate(topology.gpus if tells_uuids else ())
+    of_uuid = {gpu.uuid: index for index, gpu in gpus if gpu.uuid is not None}
     said: dict[int, list[GpuUse]] = {}
     others: list[GpuUse] = []
     for one in found:
@@ -151,15 +154,23 @@ def _numbered(topology: Topology) -> dict[tuple[str, bool, int], list[int]]:
     """Return the GPUs by machine, whether the number is a place, and number; MIG slices have that of their GPU."""
     numbers = device_numbers(topology)
     known: dict[tuple[str, bool, int], list[int]] = {}
-    for machine, own in topology.gpus_of.items():
+    for machine, own, described in _machines(topology):
         devices: dict[str, list[int]] = {}
-        for gpu in own:
-            devices.setdefault(topology.gpus[gpu].parent or topology.gpus[gpu].name, []).append(gpu)
-        cut = any(topology.gpus[gpu].parent for gpu in own)
+        for gpu, device in zip(own, described, strict=True):
+            devices.setdefault(device.parent or device.name, []).append(gpu)
+        cut = any(device.parent for device in described)
         for place, of_device in enumerate(devices.values()):
             known[machine, True, place] = of_device
             known[machine, False, place if cut else numbers[of_device[0]]] = of_device
     return known
+
+
+def _machines(topology: Topology) -> Iterator[tuple[str, Sequence[int], Sequence[Gpu]]]:
+    """Yield each machine with its GPUs, and what describes them up to their UUIDs: those of a cluster are made anew."""
+    tiling = topology.tiling
+    for number, (machine, own) in enumerate(topology.gpus_of.items()):
+        described = [topology.gpus[gpu] for gpu in own] if tiling is None else tiling.template(number).gpus
+        yield machine, own, described
 
 
 def _meant(

@@ -16,8 +16,10 @@ from topoplace.discovery.text import decode
 _HEAD = 1 << 16
 """How many characters of a text are searched."""
 _MAX_NAMES = 20
+_TOPO_M = "nvidia-smi topo -m"
 _TOPO = "give what `nvidia-smi topo -m` prints"
 _NETWORK = f"for the network give what `ibnetdiscover` prints; for GPUs {_TOPO}"
+_COUNTED = "give what `lstopo --of xml` prints, or the Kubernetes nodes, which count them"
 _JOBS = "it describes jobs, so it is a workload"
 _SIMULATE = "use it with `topoplace trace` and `topoplace simulate`"
 _NCCL_GRAPH = "NCCL_DEBUG=INFO with NCCL_DEBUG_SUBSYS=INIT,GRAPH"
@@ -68,10 +70,16 @@ def _other_maker(name: str, pattern: str, command: str) -> Unread:
 
 def _not_told(name: str, pattern: str) -> Unread:
     """Return a tool of another maker that has no text of which a matrix is read."""
-    remedy = "give what `lstopo --of xml` prints, or the Kubernetes nodes, which count them"
     return Unread(
-        name, pattern, "it is about accelerators whose texts are not read", remedy, use=_USE_OF_OTHERS
+        name, pattern, "it is about accelerators whose texts are not read", _COUNTED, use=_USE_OF_OTHERS
     )
+
+
+def _of_scheduler(name: str, pattern: str, command: str) -> Unread:
+    """Return a batch system or cluster manager of which no text is read; `command` prints a machine of it."""
+    lacks = "it counts GPUs, and does not tell how they are connected"
+    remedy = f"give what `{command}` prints on each kind of node, and the numbers of GPUs in use by --busy"
+    return Unread(name, pattern, lacks, remedy, use="give their numbers by --busy")
 
 
 def _no_gpus(name: str, pattern: str, remedy: str) -> Unread:
@@ -97,6 +105,12 @@ _JOB_STATES = (
     "COMPLETED|FAILED|CANCELLED|TIMEOUT|RUNNING|PENDING|REQUEUED|NODE_FAIL|OUT_OF_ME|PREEMPTED|SUSPENDED"
 )
 
+_GAUDI_CSV = (
+    r"^(?:[^,\n]{1,80}, ?){0,16}(?i:hl-\d{3}[\w-]*)(?:, ?|\r?$)"
+    r"|^(?:[\w.]+(?: \[[\w%]+\])?, ?){0,16}(?:module_id|aip\.\w+)\b"
+)
+"""A row, or the titles, of `hl-smi -Q`; the titles that both makers have are taken for those of nvidia-smi."""
+
 # The first row whose pattern is found is the tool.
 TOOLS = (
     Unread(
@@ -112,6 +126,22 @@ TOOLS = (
         "what may be read are the files inside it",
         "give the text of one of them, without its indent, as a file",
         hides_formats=True,
+    ),
+    Unread(
+        "a list of instances of MIG slices that `nvidia-smi mig` prints",
+        r"^\|[ \t]*(?:GPU|Compute) instances:|^\|[ \t]*GPU instance (?:profiles|placements)|"
+        + _run("nvidia-smi mig"),
+        "it has no UUIDs, by which processes use slices",
+        "give what `nvidia-smi -L` prints, which lists the slices as devices",
+        hides_formats=True,
+    ),
+    Unread(
+        "`neuron-ls` of AWS",
+        r"\"neuron_device\"[ \t]*:",
+        "it is about accelerators whose texts are not read",
+        _COUNTED,
+        hides_formats=True,
+        use=_USE_OF_OTHERS,
     ),
     Unread(
         "`amd-smi xgmi`",
@@ -200,14 +230,53 @@ TOOLS = (
         "xpu-smi topology -m",
     ),
     _other_maker("`mx-smi` of MetaX", _run("mx-smi") + r"|^[ \t=]*MetaX System Management", "mx-smi topo -m"),
-    _not_told("`hl-smi` of Gaudi", _run("hl-smi") + r"|^\|[ \t]*HL-SMI Version|^\|[ \t]*\d+[ \t]+HL-\d{3}"),
+    _not_told(
+        "`hl-smi` of Gaudi",
+        _run("hl-smi") + r"|^\|[ \t]*HL-SMI Version|^\|[ \t]*\d+[ \t]+HL-\d{3}|" + _GAUDI_CSV,
+    ),
     _not_told(
         "`neuron-ls` of AWS",
-        _run("neuron-ls") + r"|^[ \t|]*NEURON[ \t|]+(?:NEURON|DEVICE)\b|\"neuron_device\"[ \t]*:",
+        _run("neuron-ls") + r"|^[ \t|]*NEURON[ \t|]+(?:NEURON|DEVICE)\b",
     ),
     _not_told("`tpu-info`", _run("tpu-info") + r"|^[ \t]*TPU (?:Chips?|Runtime Utilization)\b"),
     _not_told("the devices that JAX lists", r"^[^\n]{0,80}\[?(?:Tpu|Cuda|Rocm)Device\(id=\d"),
     _not_told("`cnmon` of Cambricon", _run("cnmon") + r"|^\|[ \t]*CNMON v"),
+    Unread(
+        "a list of NPUs of Slurm",
+        r"^[ \t]*(?:NodeName=\S+[ \t]+)?Name=npu\b|^[ \t]*NodeName=[^\n]{0,2000}\bGres=npu\b",
+        "it counts accelerators of the kind npu, and gpu is the only kind that is read",
+        "give what `npu-smi info -t topo` prints on each kind of node",
+        use=_USE_OF_OTHERS,
+    ),
+    _gpus_only(
+        "`gpustat`",
+        _run("gpustat") + r"|^\[\d+\] [^|\n]{1,80}\|[^|\n]{0,40}(?:°|')C[^|\n]{0,60}\|[ \t]*\d+ / +\d+ MB",
+    ),
+    _of_scheduler(
+        "`pbsnodes` of PBS",
+        r"^[ \t]+(?:Mom = \S|ntype = \w|resources_available\.)|" + _run("pbsnodes"),
+        _TOPO_M,
+    ),
+    _of_scheduler(
+        "`bhosts` or `lshosts` of LSF",
+        r"^HOST_NAME[ \t]+(?:GPU_ID|STATUS|type|JL/U|gpu_)|" + _run("bhosts|lshosts"),
+        _TOPO_M,
+    ),
+    _of_scheduler(
+        "`condor_status` of HTCondor",
+        r"^Name[ \t]+OpSys[ \t]+Arch\b|^[ \t]*Machines Owner Claimed\b|" + _run("condor_status"),
+        _TOPO_M,
+    ),
+    _of_scheduler(
+        "`flux resource` of Flux",
+        r"^[ \t]*STATE(?:[ \t]+(?:QUEUE|UP|PROPERTIES))?[ \t]+NNODES(?:[ \t]+NCORES)?[ \t]+(?:NGPUS|NODELIST)|"
+        + _run("flux (?:resource|jobs|queue)"),
+        _TOPO_M,
+    ),
+    _of_scheduler(
+        "`ray status` of Ray", r"^=+ Autoscaler status: |^[ \t]*[\d.]+/[\d.]+ (?:GPU|CPU)[ \t\r]*$", _TOPO_M
+    ),
+    _of_amd("`gpurun`", _run("gpurun"), "rocm-smi --showtopo"),
     _gpus_only("the statistics of `nvidia-smi dmon` or `pmon`", r"^#[ \t]*gpu[ \t]+(?:pwr|pid|sm|gtemp)\b"),
     _gpus_only(
         "the table of `nvidia-smi --query-gpu` or `--query-compute-apps`",
@@ -234,9 +303,16 @@ TOOLS = (
     _gpus_only(
         "deviceQuery of the CUDA samples", r"^[ \t]*CUDA Device Query|^Detected \d+ CUDA Capable device"
     ),
+    _of_amd(
+        "`rocminfo`",
+        r"^[ \t]*ROCk module (?:version|is loaded)|^[ \t]*HSA (?:System Attributes|Agents)[ \t\r]*$|"
+        + _run("rocminfo"),
+        "rocm-smi --showtopo",
+    ),
     _no_gpus(
         "`lspci`",
-        r"^[ \t]*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \S|^-\[0000:|" + _run("lspci"),
+        r"^[ \t]*(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\.[0-7] \S"
+        r"|^[ \t]*[-+\\|]*\[[0-9a-f]{4}:[0-9a-f]{2}(?:-[0-9a-f]{2})?\]-|" + _run("lspci"),
         f"`lstopo --of xml` prints the same devices with their paths; or {_TOPO}",
     ),
     _no_gpus("`ibstat`", r"^CA '[^'\n]+'|^Infiniband device '|" + _run("ibstat(?:us)?"), _NETWORK),
@@ -262,6 +338,13 @@ TOOLS = (
         r"^[ \t]*(?:PARTITION[ \t]+AVAIL|NODELIST[ \t]+NODES|HOSTNAMES[ \t])",
         "it has no column GRES",
         "give what `scontrol show node` prints, or `sinfo -N -O nodehost,gres:200,gresused:200`",
+    ),
+    Unread(
+        "a table of nodes as `sinfo --noheader` prints it",
+        r"^[A-Za-z_][\w.-]{0,80}(?:\[[0-9,-]{1,200}\])?(?:[ \t|]+[^ \t|\n]{1,200}){0,8}?[ \t|]+gpu:\S",
+        "it has no titles, and its cells do not tell which column is which, or are cut",
+        "give what `sinfo -N -O nodehost:60,gres:200,gresused:200,statelong` prints, with its titles",
+        use="give what `sinfo -N -O nodehost:60,gres:200,gresused:200,statelong` prints, with its titles",
     ),
     _no_gpus(
         "`kubectl get nodes` without labels", r"^NAME[ \t]+STATUS[ \t]+ROLES\b", f"give what {_NODES} prints"

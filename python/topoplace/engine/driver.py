@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
+from topoplace.engine import one_maker
 from topoplace.engine.effort import Effort
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import FOR_EVER, Explanation, Plan, QueuedJob
@@ -151,6 +152,17 @@ class PolicyDriver(ABC):
         """Return an empty record of the jobs that found no place."""
         return Failures()
 
+    def found(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
+        """Return what `find` does, or the fastest placement on GPUs of one maker if that mixes makers that must not."""
+        placement = self.find(job, view, postponed)
+        if placement is None or not one_maker.mixes(job, placement):
+            return placement
+        return one_maker.decided(lambda own: self.find(job, self.view_of(own), postponed), view.cluster)
+
+    def never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
+        """Return why a job could not run even on the idle cluster, by the rules of the policy or for its makers."""
+        return self.why_never(job, view) or one_maker.why_never(job, view.cluster)
+
     # ---- Policy --------------------------------------------------------------------------------------------
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
@@ -159,7 +171,7 @@ class PolicyDriver(ABC):
         ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine, or
         a topology without a fabric, of more than 4096 GPUs.
         """
-        return self.find(job, self.checked_view(job, cluster))
+        return self.found(job, self.checked_view(job, cluster))
 
     def has_room(self, job: JobGraph, cluster: Cluster) -> bool:
         """Return True if `place` returns a placement now. It may be much faster than `place`."""
@@ -178,7 +190,9 @@ class PolicyDriver(ABC):
         if refusal := self.refusal_of(job, cluster):
             return Explanation(self.name, (), refusal)
         effort = self.effort(job)
-        found, refusal = different_gpu_sets(self.candidates(job, view, effort), top)
+        candidates = self.candidates(job, view, effort)
+        kept = one_maker.kept(lambda own: self.find(job, self.view_of(own)), job, cluster, candidates)
+        found, refusal = different_gpu_sets(kept, top)
         return Explanation(self.name, found, refusal or self.why_not(job, view, found), effort.complete)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
@@ -307,7 +321,7 @@ class QueueWalk:
         if failure is None:
             placement = None
             if not self._failures.cover(need):
-                placement = self._elsewhere(need) or policy.find(job, view, entry.postponed)
+                placement = self._elsewhere(need) or policy.found(job, view, entry.postponed)
             if placement is not None and may_wait and self._waits(entry, placement):
                 self._others[need] = self._cluster.native.num_changes, placement
                 return policy.why_awaits(job, self._cluster, placement)
@@ -318,7 +332,7 @@ class QueueWalk:
                 self._num_free = self._cluster.num_free
                 self._failures.started(self._cluster.native.num_changes)
                 return placement
-            if job is entry.job and (refusal := policy.why_never(job, view)):
+            if job is entry.job and (refusal := policy.never(job, view)):
                 return refusal
             failure = Failure(least, policy.lack_of(job, view, least))
             self._failures.add(need, failure, self._cluster.native.num_changes)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from topoplace._core import DomainFill
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares, needs_hosts
+from topoplace.engine import one_maker
 from topoplace.engine.admission import why_never
 from topoplace.engine.driver import PolicyDriver
 from topoplace.engine.gangs import assignments, rules
@@ -273,6 +274,8 @@ class MachinePolicy(PolicyDriver):
     def has_room(self, job: JobGraph, cluster: Cluster) -> bool:
         """Return True if `place` returns a placement now; for most gangs, without looking for it."""
         view = self.checked_view(job, cluster)
+        if one_maker.is_bound(job, cluster.topology):
+            return self.place(job, cluster) is not None
         request = view.request(job)
         if self.least_utility(job) > -math.inf or not self._is_split_over_any_room(request, view):
             return self.finds_any(job, view)

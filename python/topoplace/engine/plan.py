@@ -142,6 +142,9 @@ def _listed(gpus: tuple[int, ...]) -> str:
 
 
 def _placement_as_dict(placement: Placement) -> dict[str, Any]:
+    from topoplace.launch.environment import slices_without_uuid
+
+    is_unknown = placement.slices or placement.remote or slices_without_uuid(placement)
     return {
         "gpus": placement.gpus,
         "optimal": placement.optimal,
@@ -152,7 +155,7 @@ def _placement_as_dict(placement: Placement) -> dict[str, Any]:
         "hosts": [asdict(share) for share in placement.hosts],
         "remote": placement.remote,
         "drives": placement.drives,
-        "env": None if placement.slices or placement.remote else placement.env(),
+        "env": None if is_unknown else placement.env(),
     }
 
 

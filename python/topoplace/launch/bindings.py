@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
-from topoplace.topology.device_numbers import device_numbers
+from topoplace.topology.device_numbers import visible_numbers
 from topoplace.topology.nearest_adapters import adapters_machine, own_adapters
 from topoplace.topology.topology import Topology
 
@@ -38,7 +38,7 @@ class Binding:
 
 def bindings(placement: Placement) -> tuple[Binding, ...]:
     """Return where each task runs; see `Placement.bindings`."""
-    numbers = placement.topology.derived(device_numbers)
+    numbers = placement.topology.derived(visible_numbers)
     return tuple(_binding(placement, task, numbers) for task in range(len(placement.gpus)))
 
 

@@ -11,7 +11,7 @@ from typing import Final
 from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
-from topoplace.topology.device_numbers import device_numbers
+from topoplace.topology.device_numbers import visible_numbers
 from topoplace.topology.makers import Maker, maker_of
 from topoplace.topology.topology import Topology
 
@@ -218,30 +218,48 @@ def _device(placement: Placement, index: int, used: Sequence[int]) -> str:
     gpus = placement.topology.gpus
     if any(gpus[other].parent or gpus[other].fraction < 1 for other in used):
         return _uuid(placement, index)
-    return str(placement.topology.derived(device_numbers)[index])
+    return str(placement.topology.derived(visible_numbers)[index])
 
 
 def unset(placement: Placement) -> str | None:
     """Return why `environment` gives no variable, with the numbers of the devices; None if it gives one."""
-    makers = makers_of(placement.topology, placement.gpus)
-    if len(makers) == 1 and not makers.isdisjoint(_VARIABLE):
-        return None
-    numbers = placement.topology.derived(device_numbers)
-    where = "; ".join(
-        f"{machine}: {', '.join(str(numbers[gpu]) for gpu in gpus)}"
+    if nameless := slices_without_uuid(placement):
+        return (
+            f"no variable is printed for the MIG slices {', '.join(nameless)}: processes see slices by their UUIDs, "
+            "which are not known; `nvidia-smi -L` prints them"
+        )
+    silent = {
+        machine: gpus
         for machine, gpus in _by_host(placement).items()
+        if gpus and _only_maker(placement.topology, gpus) is None
+    }
+    if not silent:
+        return None
+    numbers = placement.topology.derived(visible_numbers)
+    where = "; ".join(
+        f"{machine}: {', '.join(str(numbers[gpu]) for gpu in gpus)}" for machine, gpus in silent.items()
     )
+    return f"no variable is printed for devices {where}: {_why_silent(placement.topology, [gpu for gpus in silent.values() for gpu in gpus])}"
+
+
+def _why_silent(topology: Topology, gpus: Sequence[int]) -> str:
+    """Return why there is no variable for these devices."""
+    makers = makers_of(topology, gpus)
     if makers == {Maker.NEURON}:
-        why = (
+        return (
             "NEURON_RT_VISIBLE_CORES numbers cores, of which a device has several: set those of these devices"
         )
-    elif len(makers) > 1:
-        why = f"they are of several makers ({', '.join(sorted(maker.value for maker in makers))})"
-    else:
-        gpus = [placement.topology.gpus[gpu] for gpu in placement.gpus]
-        names = sorted({gpu.model or gpu.maker or gpu.name for gpu in gpus})
-        why = f"the maker of {', '.join(names)} is not known: set the variable of your devices"
-    return f"no variable is printed for devices {where}: {why}"
+    if len(makers) > 1:
+        return f"they are of several makers ({', '.join(sorted(maker.value for maker in makers))})"
+    devices = [topology.gpus[gpu] for gpu in gpus]
+    names = sorted({device.model or device.maker or device.name for device in devices})
+    return f"the maker of {', '.join(names)} is not known: set the variable of your devices"
+
+
+def slices_without_uuid(placement: Placement) -> list[str]:
+    """Return the names of those of the job's devices that are MIG slices without a UUID, which `environment` needs."""
+    gpus = (placement.topology.gpus[index] for index in placement.gpus)
+    return [gpu.name for gpu in gpus if gpu.uuid is None and (gpu.parent or gpu.fraction < 1)]
 
 
 def numbering_variable(variables: Environment | Mapping[str, str]) -> str | None:
@@ -254,11 +272,17 @@ def makers_of(topology: Topology, gpus: Sequence[int]) -> set[Maker]:
     return {maker_of(topology, gpu) for gpu in gpus}
 
 
+def _only_maker(topology: Topology, gpus: Sequence[int]) -> Maker | None:
+    """Return the maker of some GPUs if there is only one, and a variable shows its devices by number; else None."""
+    makers = makers_of(topology, gpus) or {Maker.NVIDIA}
+    maker = makers.pop()
+    return None if makers or maker not in _VARIABLE else maker
+
+
 def _visible(placement: Placement, gpus: Sequence[int], devices: Sequence[str]) -> Environment:
     """Return the variables that show only `devices` to the processes that use `gpus`; {} if none is known to."""
-    makers = makers_of(placement.topology, gpus) or {Maker.NVIDIA}
-    maker = makers.pop()
-    if makers or maker not in _VARIABLE:
+    maker = _only_maker(placement.topology, gpus)
+    if maker is None:
         return {}
     listed = sorted(devices, key=int) if maker in ASCENDING else devices
     variables = {_VARIABLE[maker]: ",".join(listed)}

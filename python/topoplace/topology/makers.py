@@ -10,6 +10,8 @@ from topoplace.topology.links.link import LinkKind
 from topoplace.topology.links.link_catalogue import capability_of
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from topoplace.topology.devices import Gpu
     from topoplace.topology.topology import Topology
 
@@ -33,6 +35,18 @@ class Maker(enum.Enum):
     UNKNOWN = "unknown"
 
 
+LIBRARY_OF: Final = {
+    Maker.NVIDIA: "NCCL",
+    Maker.AMD: "RCCL",
+    Maker.HYGON: "RCCL",
+    Maker.GOOGLE: "XLA",
+    Maker.INTEL: "oneCCL",
+    Maker.GAUDI: "HCCL",
+    Maker.ASCEND: "HCCL",
+    Maker.MOORE_THREADS: "MCCL",
+    Maker.CAMBRICON: "CNCL",
+}
+"""The library that joins the accelerators of a maker in collective operations."""
 _BY_NAME: Final = {maker.value: maker for maker in Maker}
 _NVIDIA_LINKS: Final = (
     LinkKind.NVLINK,
@@ -70,6 +84,9 @@ _OF_MODEL: Final = tuple(
         (r"G?[ABHKLMPTV][0-9]{1,4}[A-Z]{0,2}(?![0-9A-Za-z])", Maker.NVIDIA),
     )
 )
+_SEVERAL: Final = 2
+_MOST_LOOKED_AT: Final = 64
+"""The GPUs of a machine whose links are looked at for their makers."""
 _NVIDIA_UUID: Final = re.compile(r"(?:GPU|MIG)-[0-9a-fA-F]{8}-.*|MIG-GPU-.*")
 _OTHER_NAME: Final = re.compile(
     r"(?:Device|NPU|XPU|MLU|GCU|DCU|PPU|HPU|renderD|card|accel|neuron)[ _/-]?[0-9].*"
@@ -90,6 +107,39 @@ def maker_of(topology: Topology, gpu: int) -> Maker:
     neighbours = topology.gpus_of[device.machine]
     kinds = (topology.link(gpu, other).kind for other in neighbours if other != gpu)
     return next((_OF_KIND[kind] for kind in kinds if kind in _OF_KIND), None) or _of_rest(device)
+
+
+def gpus_by_maker(topology: Topology) -> Mapping[Maker, frozenset[int]]:
+    """Return the GPUs of each known maker, the largest number first; {} unless the topology has several makers."""
+    of_template = [_makers(one) for one in topology.templates]
+    makers = {maker for one in of_template for maker in one} - {Maker.UNKNOWN}
+    if len(makers) < _SEVERAL:
+        return {}
+    found: dict[Maker, list[int]] = {maker: [] for maker in sorted(makers, key=lambda maker: maker.value)}
+    each = (maker for template in topology.template_of for maker in of_template[template])
+    for gpu, maker in enumerate(each):
+        if maker is not Maker.UNKNOWN:
+            found[maker].append(gpu)
+    by_number = sorted(found.items(), key=lambda item: -len(item[1]))
+    return {maker: frozenset(gpus) for maker, gpus in by_number}
+
+
+def _makers(machine: Topology) -> list[Maker]:
+    """Return the maker of each GPU; unknown for those of large machines that only links could tell, one by one."""
+    told: dict[tuple[str | None, str | None], Maker | None] = {}
+    found: list[Maker] = []
+    for gpu, device in enumerate(machine.gpus):
+        key = device.maker, device.model
+        if key not in told:
+            is_told = device.maker is not None or of_model(device.model) is not None
+            told[key] = maker_of(machine, gpu) if is_told else None
+        by_links = maker_of if machine.num_gpus <= _MOST_LOOKED_AT else _unknown
+        found.append(told[key] or by_links(machine, gpu))
+    return found
+
+
+def _unknown(topology: Topology, gpu: int) -> Maker:
+    return Maker.UNKNOWN
 
 
 def of_model(model: str | None) -> Maker | None:

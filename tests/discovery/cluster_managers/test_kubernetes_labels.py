@@ -230,3 +230,68 @@ def test_other_devices_and_types_of_instances_are_noted() -> None:
     )
     assert "Other devices of nodes, which are left out: example.com/efa (17)." in found.notes
     assert any("not given, but types of instances: p6.x" in note for note in found.notes)
+
+
+INSTANCE = "node.kubernetes.io/instance-type"
+
+
+def amd(count: str, resource: str = "amd.com/gpu", **labels: str) -> str:
+    """One node of AMD's GPUs as JSON."""
+    metadata = {
+        "name": "a",
+        "labels": {f"amd.com/gpu.{key.replace('_', '-')}": value for key, value in labels.items()},
+    }
+    return json.dumps({"kind": "Node", "metadata": metadata, "status": {"capacity": {resource: count}}})
+
+
+def test_no_gpu_to_give() -> None:
+    assert refusal(parse, amd("0")) == (
+        "no node has a GPU to give: a (amd.com/gpu: 0); its device plugin has registered none"
+    )
+
+
+@pytest.mark.parametrize("resource", ["amd.com/gpu", "amd.com/cpx_nps4"])
+def test_parts_of_gpus_of_amd_are_no_gpus_of_their_model(resource: str) -> None:
+    text = amd("64", resource, product_name="AMD_Instinct_MI300X", compute_memory_partition="cpx_nps4")
+    found = parse(text)
+    assert isinstance(found, tp.Topology)
+    assert {gpu.model for gpu in found.gpus} == {"AMD_Instinct_MI300X cpx_nps4"}
+    assert found.num_gpus == 64
+    assert any("are parts of AMD's GPUs" in note and "a (cpx_nps4)" in note for note in found.notes)
+
+
+def test_whole_gpus_of_amd_keep_their_model() -> None:
+    found = parse(amd("8", product_name="AMD_Instinct_MI300X", compute_memory_partition="spx_nps1"))
+    assert isinstance(found, tp.Topology)
+    assert {gpu.model for gpu in found.gpus} == {"AMD_Instinct_MI300X"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "model"),
+    [
+        ("p6e-gb200.36xlarge", "GB200"),
+        ("p6-b200.48xlarge", "B200"),
+        ("BM.GPU.MI300X.8", "MI300X"),
+        ("BM.GPU.A100-v2.8", "A100"),
+        ("a2-highgpu-8g", None),
+        ("VM.Standard.A1.Flex", None),
+    ],
+)
+def test_the_model_of_an_instance(kind: str, model: str | None) -> None:
+    one = json.loads(node("n", {"nvidia.com/gpu": "4"}))
+    one["metadata"]["labels"] = {INSTANCE: kind}
+    found = parse(json.dumps(one))
+    assert isinstance(found, tp.Topology)
+    assert {gpu.model for gpu in found.gpus} == {model}
+
+
+def test_an_ultraserver_is_an_nvlink_domain() -> None:
+    nodes = [json.loads(node(name, {"nvidia.com/gpu": "4"})) for name in "ab"]
+    for one in nodes:
+        one["metadata"]["labels"] = {
+            INSTANCE: "p6e-gb200.36xlarge",
+            "topology.k8s.aws/ultraserver-id": "us-0",
+        }
+    found = parse(json.dumps({"kind": "List", "items": nodes}))
+    assert isinstance(found, tp.Topology)
+    assert (found.link(0, 7).kind, found.link(0, 7).gb_per_s) == (LinkKind.NVSWITCH, 900.0)

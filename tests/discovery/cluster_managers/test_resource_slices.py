@@ -97,3 +97,31 @@ spec:
         "Pools with missing slices: gpu.nvidia.com/n1 (1 of 2).",
     }
     assert "Pools" not in " ".join(tp.read(text.replace("Count: 2", "Count: 1")).notes)
+
+
+ACCELERATORS = """\
+kind: ResourceSlice
+spec:
+  driver: {driver}
+  pool: {{name: a}}
+  nodeName: a
+  devices:
+  - name: d0
+    attributes: {{model: {{string: x200}}, fabric: {{string: f1}}, numa: {{int: 0}}}}
+  - name: d1
+    attributes: {{model: {{string: x200}}, fabric: {{string: f1}}, numa: {{int: 1}}}}
+"""
+
+
+def test_a_driver_of_accelerators() -> None:
+    found = resource_slices.parse(ACCELERATORS.format(driver="accelerator.example.com"))
+    assert [(gpu.model, gpu.socket) for gpu in found.gpus] == [("x200", 0), ("x200", 1)]
+    assert "Attributes of GPUs that may be levels of the network, and are left out: fabric." in found.notes
+
+
+def test_a_refusal_names_the_drivers() -> None:
+    why = refusal(resource_slices.parse, ACCELERATORS.format(driver="disks.example.com"))
+    assert why == (
+        "no slice lists a GPU: those of a do not; their drivers are disks.example.com, and none of these is known for "
+        "GPUs"
+    )

@@ -119,3 +119,19 @@ def test_a_gpu_outside_its_fabric() -> None:
     read = debug_log.parse(text)
     assert read.link(0, 1).kind is LinkKind.UNKNOWN
     assert noted(read, "not joined an NVLink fabric: a/0000:02:00.0")
+
+
+OLD = """\
+n1:8:9 [0] NCCL INFO === System : maxWidth 252.0 totalWidth 252.0 ===
+n1:8:9 [0] NCCL INFO CPU/0 (1/2/-1)
+n1:8:9 [0] NCCL INFO + PCI[24.0] - GPU/E000 (0)
+n1:8:9 [0] NCCL INFO               + NVL[252.0] - NVS/0
+n1:8:9 [0] NCCL INFO + PCI[24.0] - GPU/13000 (1)
+n1:8:9 [0] NCCL INFO               + NVL[252.0] - NVS/0
+n1:8:9 [0] NCCL INFO ==========================================
+"""
+
+
+def test_the_head_of_old_versions() -> None:
+    found = debug_log.parse(OLD)
+    assert (found.num_gpus, found.link(0, 1).kind.name, found.link(0, 1).gb_per_s) == (2, "NVSWITCH", 252.0)

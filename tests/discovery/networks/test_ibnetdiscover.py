@@ -79,3 +79,23 @@ def test_errors_among_the_output_are_noted(rails: str, line: str) -> None:
     fabric = parse(f"{line}\n{rails}")
     assert fabric.levels == parse(rails).levels
     assert "line 1 is an error of ibnetdiscover: what it could not ask is missing." in fabric.notes
+
+
+GROUPED = """\
+Chassis 1 (guid 0xfc6a10)
+
+switchguid=0xfc6a11(fc6a11)
+Switch\t40 "S-fc6a11"\t\t# "MF0;leaf1:CS8500/L01/U1" enhanced port 0 lid 11 lmc 0
+[1][ext 1]\t"H-b83f01"[1](b83f01) \t\t# "n1 mlx5_0" lid 1 4xHDR
+
+Non-Chassis Nodes
+
+caguid=0xb83f01
+Ca\t1 "H-b83f01"\t\t# "n1 mlx5_0"
+[1](b83f01) \t"S-fc6a11"[1][ext 1]\t\t# lid 1 lmc 0 "MF0;leaf1:CS8500/L01/U1" lid 11 4xHDR
+"""
+
+
+def test_headings_of_chassis() -> None:
+    fabric = ibnetdiscover.parse(GROUPED)
+    assert (fabric.machines, fabric.level_names) == (("n1",), ("leaf",))

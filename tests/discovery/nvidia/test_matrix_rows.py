@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 import time
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -109,7 +110,9 @@ def test_rows_without_a_header_that_do_not_fit_are_refused(rows: str, reason: st
 
 
 def test_prose_about_gpus_is_no_header() -> None:
-    assert parse("GPU0 and GPU1 have a bridge:\n\n" + PLAIN) == parse(PLAIN)
+    found = parse("GPU0 and GPU1 have a bridge:\n\n" + PLAIN)
+    assert replace(found, notes=()) == replace(parse(PLAIN), notes=())
+    assert "Lines from which nothing is read: line 1: 'GPU0 and GPU1 have a bridge:'." in found.notes
 
 
 def test_omitted_columns_are_refused() -> None:

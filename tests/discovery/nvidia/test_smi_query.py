@@ -154,3 +154,66 @@ def test_health_in_xml() -> None:
     waiting = smi_query.parse(text.format(rows.format("Yes", "No")))
     assert (broken.gpus[0].healthy, waiting.gpus[0].healthy) == (False, True)
     assert "GPU0: rows of its memory wait for a reset to be remapped." in waiting.notes
+
+
+HEALTH = """\
+    ECC Errors
+        Volatile
+            SRAM Correctable                  : 9
+            SRAM Uncorrectable                : 1
+            DRAM Uncorrectable                : 2
+        Aggregate
+            DRAM Uncorrectable                : 40
+    Clocks Event Reasons
+        HW Slowdown                           : Active
+            HW Thermal Slowdown               : Active
+            HW Power Brake Slowdown           : Not Active
+        SW Thermal Slowdown                   : Active
+"""
+SLICED = """\
+==============NVSMI LOG==============
+
+Attached GPUs                             : 1
+GPU 00000000:18:00.0
+    Product Name                          : NVIDIA A100-SXM4-40GB
+    MIG Device
+        Index                             : 0
+        Device Attributes
+            Shared
+                Multiprocessor count      : 42
+        ECC Errors
+            Volatile
+                SRAM Uncorrectable        : 0
+        {shared}FB Memory Usage
+            Total                         : 19968 MiB
+    ECC Errors
+        Volatile
+            SRAM Uncorrectable            : 5
+    FB Memory Usage
+        Total                             : 40960 MiB
+"""
+
+
+def test_uncorrectable_errors_and_slowdowns_are_noted() -> None:
+    log = f"==============NVSMI LOG==============\n\nGPU 00000000:18:00.0\n{HEALTH}"
+    assert (
+        "GPU0: uncorrectable ECC errors since the driver was loaded: 3; it is too hot, and its hardware slows it down; "
+        "it is too hot, and its driver slows it down."
+    ) in tp.read(log).notes
+
+
+@pytest.mark.parametrize("before", ["clocks_event_reason", "clocks_throttle_reason"])
+def test_slowdowns_in_xml_are_noted(before: str) -> None:
+    log = (
+        f'<nvidia_smi_log><gpu id="00000000:18:00.0"><{before}s><{before}_hw_power_brake_slowdown>Active'
+        f"</{before}_hw_power_brake_slowdown></{before}s></gpu></nvidia_smi_log>"
+    )
+    assert "GPU0: its power supply slows it down." in tp.read(log).notes
+
+
+@pytest.mark.parametrize("shared", ["", "Shared "])
+def test_what_is_said_of_a_slice_is_not_of_its_gpu(shared: str) -> None:
+    found = tp.read(SLICED.format(shared=shared))
+    assert found.gpus[0].memory_gb == pytest.approx(42.95, abs=0.01)
+    assert any("MIG0 (3g, 19968 MiB)" in note for note in found.notes)
+    assert "GPU0: uncorrectable ECC errors since the driver was loaded: 5." in found.notes

@@ -148,3 +148,21 @@ def test_a_mig_mode_that_comes_with_the_next_reset_counts() -> None:
     ]
     found = tp.read(SICK.splitlines(keepends=True)[0] + "".join(gpus))
     assert [gpu.healthy for gpu in found.gpus] == [False, True]
+
+
+def test_uncorrectable_errors_are_noted() -> None:
+    errors = TABLE.replace("Off |                    0 |", "Off |                   12 |", 1)
+    assert errors != TABLE
+    found = tp.read(errors)
+    assert "GPU0: uncorrectable ECC errors since the driver was loaded: 12." in found.notes
+    assert found.gpus[0].healthy
+
+
+@pytest.mark.parametrize("lines", [-2, -12])
+def test_a_table_that_is_cut_is_noted(lines: int) -> None:
+    whole = TABLE.rstrip().split("\n")
+    cut = [line for line in whole[:lines] if line]
+    while cut[-1].startswith("+"):
+        cut.pop()
+    notes = tp.read("\n".join(cut)).notes
+    assert any(note.startswith("The table has no lower border, so its end is missing") for note in notes)

@@ -536,3 +536,24 @@ def test_a_command_before_the_header_hides_no_column() -> None:
     )
     assert found.link(0, 1).kind is LinkKind.HOST
     assert not any("no header" in note for note in found.notes)
+
+
+PAIR = "\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity\nGPU0\t X \tPHB\t0-31\t0\nGPU1\tPHB\t X \t0-31\t0\n"
+
+
+def test_lines_above_the_matrix_are_noted() -> None:
+    found = parse(f"PCIe: link width degraded x4 on GPU 1\n$ nvidia-smi topo -m\n{PAIR}")
+    note = "Lines from which nothing is read: line 1: 'PCIe: link width degraded x4 on GPU 1'."
+    assert note in found.notes
+
+
+def test_a_command_that_hides_nvlinks_is_noted() -> None:
+    notes = parse(f"user@host:~$ nvidia-smi topo -mp\n{PAIR}").notes
+    assert any(note.startswith("`nvidia-smi topo -mp` hides NVLinks") for note in notes)
+
+
+def test_numbers_may_begin_above_0() -> None:
+    found = parse(PAIR.replace("GPU1", "GPU5").replace("GPU0", "GPU4"))
+    assert [gpu.name for gpu in found.gpus] == ["GPU4", "GPU5"]
+    assert "The numbers of GPUs begin with GPU4; those before it are not in the text." in found.notes
+    assert not any(one.serious for one in compare.check(found))

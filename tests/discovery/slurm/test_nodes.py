@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from refusals import refusal
 from topoplace import LinkKind, TopologyError, discovery, machines
 from topoplace.discovery.slurm import node_states, nodes
 from topoplace.discovery.slurm.node_states import Meaning
@@ -431,3 +432,50 @@ def test_slices_are_no_devices_without_their_uuids() -> None:
     assert placement is not None
     with pytest.raises(tp.AllocationError, match="the UUID of GPU0 is unknown; slices"):
         placement.env()
+
+
+def test_a_table_without_titles_is_read_by_its_cells() -> None:
+    text = "n1  gpu:h100:4  mix   64  gpu:h100:2(IDX:0,3)\nn2  (null)      idle  8   gpu:0\n"
+    found = tp.read(text)
+    assert (found.machine_names, found.num_gpus) == (("n1",), 4)
+    assert held(text) == [("n1", 0), ("n1", 3)]
+
+
+def test_a_table_of_gpus_in_use_without_titles_marks_them_busy() -> None:
+    text = "n1      gpu:h100:2(IDX:0-1)   \nn2      gpu:h100:0(IDX:N/A)   \n"
+    assert "use it as --busy-from FILE" in refusal(discovery.read, text)
+    assert held(text) == [("n1", 0), ("n1", 1)]
+
+
+@pytest.mark.parametrize("row", ["n1 gpu:h100:4 train", "n1 gpu:h100:4 gpu:h100:2"])
+def test_a_table_whose_columns_are_not_told_is_refused_by_its_tool(row: str) -> None:
+    assert "this is a table of nodes as `sinfo --noheader` prints it" in refusal(discovery.read, row)
+
+
+def test_a_state_that_is_not_given_is_noted() -> None:
+    record = "NodeName=n1 CPUAlloc=4 CPUTot=8 Gres=gpu:a100:4 GresUsed=gpu:a100:1\n"
+    note = "Nodes whose state is not given, and which are taken for open: n1."
+    assert note in tp.read(record).notes
+    assert note not in tp.read(record.replace("Gres=", "State=IDLE Gres=", 1)).notes
+    assert note not in tp.read("NodeName=n1 CPUs=8 RealMemory=9 Gres=gpu:a100:4\n").notes
+    assert note in tp.read("NODELIST GRES\nn1 gpu:a100:4\n").notes
+
+
+def test_the_topology_of_nodes_is_a_level() -> None:
+    found = tp.read(
+        "NodeName=n[1-2] RealMemory=9 Gres=gpu:4 Topology=default:b1,tree:top:leaf1\n"
+        "NodeName=n3 RealMemory=9 Gres=gpu:4 Topology=default:b2\nNodeName=n4 RealMemory=9 Gres=gpu:4\n"
+    )
+    assert found.fabric is not None
+    assert [(level.name, level.domains) for level in found.fabric.levels] == [
+        ("default", ("b1", "b1", "b2", None))
+    ]
+    assert any(
+        note.startswith("The level default is what Topology= of the nodes tells, and tree is left out;")
+        for note in found.notes
+    )
+
+
+def test_other_kinds_alone_are_named() -> None:
+    record = "NodeName=a1 CPUAlloc=0 Gres=npu:910b:8(S:0-3) State=MIXED\n"
+    assert "of its kinds, npu, none is read" in refusal(discovery.read, record)

@@ -94,3 +94,28 @@ def test_recognised(text: str) -> None:
 def test_junk(lines: list[str]) -> None:
     with suppress(tp.TopologyError):
         parse("\n".join(lines))
+
+
+PHANTOMS = """\
+- topology: t
+  block:
+    block_sizes: [2, 8]
+    blocks:
+      - {block: a0, nodes: "n[0-1]"}
+      - {block: a1, nodes: ""}
+      - {block: a2, nodes: ""}
+      - {block: a3, nodes: ""}
+      - {block: b0, nodes: "n[2-3]"}
+"""
+
+
+def test_blocks_without_nodes_fill_larger_ones() -> None:
+    fabric = parse(PHANTOMS)
+    assert fabric.level_names == ("block", "blocks_4")
+    assert fabric.levels[1].domains == ("a0 and on",) * 2 + ("b0 and on",) * 2
+    assert "Blocks without nodes, which fill larger blocks: a1, a2, a3." in fabric.notes
+
+
+def test_blocks_of_no_nodes_at_all_are_refused() -> None:
+    with pytest.raises(tp.TopologyError):
+        parse("- topology: t\n  block:\n    blocks:\n      - {block: a, nodes: ''}\n")

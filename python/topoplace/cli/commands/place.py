@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _NOT_PLACED = 1
+_ALWAYS_NOTED = (
+    "no job can",
+    "hides NVLinks",
+    "uncorrectable ECC errors",
+    "slows it down",
+    "state is not given",
+)
+"""Words in notes of a topology that a job's owner has to know, too."""
 _RING = "ring: what the library's rings carry"
 _NVLS = "NVLS: what the job's all-reduce carries in NVSwitches, faster than rings"
 _TIME = "time: of the job's communication in a step, or for edges of weight 1"
@@ -172,9 +180,10 @@ def _check(explained: Explanation, job: JobGraph, cluster: Cluster, policy: Poli
 
 
 def _print_notes(topology: Topology, *, is_use_told: bool) -> None:
-    """Print what the text says of GPUs that no job can have, and of those in use that --busy-from would take."""
+    """Print what the text says of GPUs that are not as they look, and of those in use that --busy-from would take."""
     for note in topology.notes:
-        if "no job can" in note or ("free here" in note and not is_use_told):
+        is_of_use = "free here" in note and not is_use_told
+        if is_of_use or any(words in note for words in _ALWAYS_NOTED):
             print(f"note: {note}")
 
 
@@ -265,7 +274,8 @@ def _print_environment(placed: Placement) -> None:
 
     own: list[str] = []
     machines_with: dict[str, list[str]] = {}
-    for name, value in placed.env().items():
+    variables = {} if environment.slices_without_uuid(placed) else placed.env()
+    for name, value in variables.items():
         if not isinstance(value, dict):
             own.append(f"{name}={value}")
         elif value:

@@ -35,8 +35,8 @@ _SELF = {"weight": "0", "type": "0", "bandwidth": "N/A", "hops": "0", "access": 
 _RECOGNISED = re.compile(
     r'"(?:link_type|link_accessibility|numa_bandwidth|bdf|gpu_[0-9]{1,3}|\(Topology\) [^"]{1,60})"\s*:'
 )
-_COUNTERS = re.compile(r'"(?:link_metrics|xgmi_metric)"\s*:')
-"""In the JSON of `amd-smi xgmi`, which counts what the links of each GPU carry."""
+_OF_OTHERS = re.compile(r'"(?:link_metrics|xgmi_metric|neuron_device)"\s*:')
+"""In the JSON of `amd-smi xgmi`, which counts what the links of each GPU carry, and in that of `neuron-ls`."""
 _PAIR = re.compile(r"\(Topology\) ([A-Za-z ]+) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})")
 _CARD = re.compile(r"card([0-9]{1,3})")
 _OLD_GPU = re.compile(r"gpu_([0-9]{1,3})")
@@ -52,7 +52,7 @@ Fact = tuple[str, str, str]
 def recognised(text: str) -> bool:
     """Return True if `text` looks like the JSON of amd-smi or rocm-smi."""
     head = text[:65536]
-    return text.lstrip()[:1] in ("[", "{") and bool(_RECOGNISED.search(head)) and not _COUNTERS.search(head)
+    return text.lstrip()[:1] in ("[", "{") and bool(_RECOGNISED.search(head)) and not _OF_OTHERS.search(head)
 
 
 def read(text: str) -> tuple[list[Cell], list[Node], list[Fact]]:

@@ -101,7 +101,7 @@ def parse(
     machines = {node.name: machine for node in nodes if (machine := templates.of(node)) is not None}
     without = [node.name for node in nodes if node.name not in machines]
     if not machines:
-        raise TopologyError(_why_none(without, topologies))
+        raise TopologyError(_why_none(nodes, topologies))
     notes += _held(nodes)
     notes += node_state.notes([node for node in nodes if node.name in machines])
     notes += templates.notes()
@@ -141,10 +141,21 @@ def _left_out(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield notes on what is said of nodes with GPUs and not kept: other devices, and types of instances."""
     if others := sorted({one for node in nodes for one in node_devices.others(node)}):
         yield f"Other devices of nodes, which are left out: {switch_tree.some(others)}."
+    if parts := [f"{node.name} ({mode})" for node in nodes if (mode := _parts_of(node))]:
+        yield (
+            f"The devices of these nodes are parts of AMD's GPUs, and which parts are of one GPU is not given: "
+            f"{switch_tree.some(parts)}."
+        )
     unnamed = (node for node in nodes if all(one.model is None for one in node_devices.of(node, 0)))
     types = {name: None for node in unnamed if (name := node_devices.instance_type(node))}
     if types:
         yield f"The model of GPUs is not given, but types of instances: {switch_tree.some(types)}; give a template."
+
+
+def _parts_of(node: NodeRecord) -> str:
+    """Return the modes that cut the GPUs of AMD of a node; "" if they are whole."""
+    counted = (match[1] for key in node.resources if (match := node_devices.PARTITION.fullmatch(key)))
+    return ", ".join(dict.fromkeys(filter(None, (node_devices.partition_of(node), *counted))))
 
 
 def _closed(nodes: Sequence[NodeRecord]) -> Iterator[str]:
@@ -157,13 +168,21 @@ def _named_closed(nodes: Sequence[NodeRecord]) -> str:
     return switch_tree.some([f"{node.name} ({node.closed})" for node in nodes if node.closed])
 
 
-def _why_none(nodes: Sequence[str], topologies: Sequence[Fields]) -> str:
+def _why_none(nodes: Sequence[NodeRecord], topologies: Sequence[Fields]) -> str:
     if not nodes and topologies:
         levels = ", ".join(level_labels.of_topology(topologies[0]).values())
         return f"a Topology names levels ({levels}), and there is no node; add what `kubectl get nodes -o yaml` prints"
     if not nodes:
         return "there is no node; give what `kubectl get nodes -o yaml` prints"
-    return f"no node has a GPU: {switch_tree.some(nodes)}; the text has neither {GPU}.count nor a capacity"
+    empty = [
+        f"{node.name} ({key}: 0)"
+        for node in nodes
+        if (key := node_devices.resource_of(node)) in node.resources
+    ]
+    if empty:
+        return f"no node has a GPU to give: {switch_tree.some(empty)}; its device plugin has registered none"
+    names = switch_tree.some([node.name for node in nodes])
+    return f"no node has a GPU: {names}; the text has neither {GPU}.count nor a capacity"
 
 
 def _held(nodes: Sequence[NodeRecord]) -> Iterator[str]:

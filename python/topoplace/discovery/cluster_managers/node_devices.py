@@ -10,6 +10,7 @@ from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.errors import TopologyError
 from topoplace.topology import makers
+from topoplace.topology.links.link_catalogue import capability_of
 
 GPU = "nvidia.com/gpu"
 """The resource, and the prefix of the labels, of GPUs."""
@@ -42,6 +43,19 @@ _MAKER = re.compile(r"nvidia|amd|intel|habana|huawei|true", re.IGNORECASE)
 _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type")
 _SIZE_OF_AZURE = re.compile(r"Standard_N[CDG][0-9]\w*?_([A-Z]+[0-9]+[A-Z]*)_v[0-9]+")
 """A size of Azure's machines with whole GPUs, with their model, such as Standard_ND96isr_H100_v5."""
+_OF_AZURE = "Standard_"
+"""Begins sizes of Azure, some of which have a part of a GPU of the model that they name."""
+_MODEL_OF_AMD = re.compile(r"MI[0-9]{3}[A-Z]?")
+_SHORTEST_MODEL = 3
+"""The least number of characters of a model in a type of instance: a2 of Google's a2-highgpu-8g is none."""
+PARTITION = re.compile(r"(?:amd\.com/)?((?:dpx|tpx|qpx|cpx)_nps[0-9])", re.IGNORECASE)
+"""A mode that cuts AMD's GPUs into parts, and the resource that counts such parts."""
+_PARTITIONS = (
+    "amd.com/gpu.compute-memory-partition",
+    "beta.amd.com/gpu.compute-memory-partition",
+    "amd.com/compute-memory-partition",
+    "beta.amd.com/compute-memory-partition",
+)
 _STRATEGY = "nvidia.com/mig.strategy"
 _PROFILE = re.compile(r"-MIG-([1-8])g\.[0-9]+gb\b.*|-SHARED$")
 _COUNTS = (f"{GPU}.count", "cloud.google.com/gke-accelerator-count")
@@ -101,21 +115,36 @@ def instance_type(node: NodeRecord) -> str:
 
 
 def _model(node: NodeRecord) -> str:
-    """Return the model of the node's accelerators by a label or by the size of Azure's machine; "" if neither tells."""
+    """Return the model of the node's accelerators by a label or by the type of its instance; "" if neither tells."""
     named = (node.labels.get(key, "") for key in _MODELS)
-    size = _SIZE_OF_AZURE.fullmatch(instance_type(node))
-    return next((name for name in named if name and not _MAKER.fullmatch(name)), size[1] if size else "")
+    rented = _model_of_instance(instance_type(node))
+    return next((name for name in named if name and not _MAKER.fullmatch(name)), rented)
+
+
+def _model_of_instance(kind: str) -> str:
+    """Return the model of whole GPUs that a type such as p6e-gb200.36xlarge names; "" if it names none."""
+    if kind.startswith(_OF_AZURE):
+        size = _SIZE_OF_AZURE.fullmatch(kind)
+        return size[1] if size else ""
+    words = (word for word in re.split(r"[^A-Z0-9]+", kind.upper()) if len(word) >= _SHORTEST_MODEL)
+    return next((word for word in words if capability_of(word) or _MODEL_OF_AMD.fullmatch(word)), "")
+
+
+def partition_of(node: NodeRecord) -> str:
+    """Return the mode, such as cpx_nps4, that cuts each of the node's GPUs of AMD into parts; "" if they are whole."""
+    named = (node.labels.get(key, "") for key in _PARTITIONS)
+    return next((name.lower() for name in named if PARTITION.fullmatch(name)), "")
 
 
 def resource_of(node: NodeRecord) -> str:
     """Return the resource of the node's accelerators: NVIDIA's if it has one, else the first of another vendor."""
-    return GPU if GPU in node.resources else next(filter(ACCELERATOR.fullmatch, node.resources), GPU)
+    return GPU if GPU in node.resources else next(filter(_counts_accelerators, node.resources), GPU)
 
 
 def others(node: NodeRecord) -> Iterator[str]:
     """Yield each other kind of device that the node counts, such as network adapters, with the number."""
     for key in node.resources:
-        known = key.startswith(("nvidia.com/gpu", "nvidia.com/mig-")) or ACCELERATOR.fullmatch(key)
+        known = key.startswith(("nvidia.com/gpu", "nvidia.com/mig-")) or _counts_accelerators(key)
         if (
             "/" in key
             and not known
@@ -132,10 +161,18 @@ def _accelerators(
     if count is not None:
         yield Slices(count, model, memory, 1.0)
         return
-    for key in filter(ACCELERATOR.fullmatch, node.resources):
+    for key in filter(_counts_accelerators, node.resources):
         there = node.count("resources", key) or 0
         named = model or (None if key == GPU else _of_resource(key))
+        parts = PARTITION.fullmatch(key)
+        if mode := parts[1] if parts else partition_of(node) if key.startswith("amd.com/") else "":
+            named = f"{model or 'AMD GPU'} {mode}"  # a part is no GPU of its model
         yield Slices(there, named, memory, 1.0, maker=makers.of_resource(key))
+
+
+def _counts_accelerators(key: str) -> bool:
+    """Return True for a resource that counts whole accelerators, or parts of AMD's."""
+    return bool(ACCELERATOR.fullmatch(key) or PARTITION.fullmatch(key))
 
 
 def _of_resource(key: str) -> str | None:

@@ -36,8 +36,10 @@ _RECOGNISED = re.compile(
 )
 _WHOLE = ("gpu", "amdgpu", "tpu", "npu", "accelerator", "")
 """Types of devices that are whole GPUs; "" is a driver that tells no type."""
-_OF_GPUS = re.compile(r"(?:^|[.-])(?:gpu|tpu|npu|xpu|gaudi|neuron)", re.IGNORECASE)
+_OF_GPUS = re.compile(r"(?:^|[.-])(?:gpu|tpu|npu|xpu|gaudi|neuron|accel)", re.IGNORECASE)
 _OF_NETWORKS = re.compile(r"(?:^|[.-])(?:net|dranet|nic|rdma|sriov|infiniband)|\bdra\.net\b", re.IGNORECASE)
+_OF_A_LEVEL = re.compile(r"(?i:[a-z_-]*(?:fabric|clique|domain|rack|block|island|ring)(?:_?id|_?name)?)")
+"""An attribute that may name a domain of the network."""
 _ADAPTER = frozenset(("ifName", "rdma", "rdmaDevice", "linkSpeed"))
 _CAPABILITY = re.compile(r"([0-9]{1,2})\.([0-9])(?:\.[0-9]+)?")
 _QUANTITY = re.compile(r"([0-9]{1,12}(?:\.[0-9]{1,6})?)([KMGTPE]?)(i?)")
@@ -116,7 +118,7 @@ def parse(
     }
     if not machines:
         raise TopologyError(
-            f"no slice lists a GPU: those of {switch_tree.some(list(nodes)) or 'no node'} do not"
+            f"no slice lists a GPU: those of {switch_tree.some(list(nodes)) or 'no node'} do not{_drivers(nodes)}"
         )
     if template is not None:
         _checks.instance(template, Topology, "template", TopologyError)
@@ -201,8 +203,27 @@ def _notes(
     if tainted := list(_tainted(placed)):
         yield f"GPUs with taints, which are marked unhealthy: {switch_tree.some(tainted)}."
     others = (device for _, device in placed if not (device.is_gpu or device.is_adapter))
+    groups = {
+        key: None
+        for _, device in placed
+        if device.is_gpu
+        for key in device.attributes
+        if _OF_A_LEVEL.fullmatch(key)
+    }
+    if groups:
+        yield f"Attributes of GPUs that may be levels of the network, and are left out: {switch_tree.some(groups)}."
     if kinds := dict.fromkeys(f"{device.kind or 'devices'} of {device.driver}" for device in others):
         yield f"Devices that are no whole GPUs, and left out: {switch_tree.some(kinds)}."
+
+
+def _drivers(nodes: Mapping[str, Sequence[_SliceDevice]]) -> str:
+    """Return which drivers the slices without a GPU are of, as the end of a sentence."""
+    names = dict.fromkeys(device.driver for devices in nodes.values() for device in devices)
+    return (
+        f"; their drivers are {switch_tree.some(list(names))}, and none of these is known for GPUs"
+        if names
+        else ""
+    )
 
 
 def _tainted(placed: Iterable[tuple[str, _SliceDevice]]) -> Iterator[str]:

@@ -25,7 +25,7 @@ from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS, nvlink_of
 from topoplace.topology.topology import Topology
 
-_BEGIN = re.compile(r"=== System : maxBw [0-9.]+")
+_BEGIN = re.compile(r"=== System : max(?:Bw|Width) [0-9.]+")
 _END = re.compile(r"={20,}")
 _RECOGNISED = re.compile(r"NCCL INFO (?:=== System : |MNNVL busId )")
 _LINE = re.compile(r"(?:([^\s:\[\]<>|]+):(\d+):\d+ \[(\d+)\] )?(?:\S+:\d+ )?NCCL INFO (.*)")

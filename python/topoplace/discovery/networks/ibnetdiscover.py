@@ -2,7 +2,8 @@
 
 The text has a section per switch (`Switch`), channel adapter (`Ca`) and router (`Rt`). A section is a line with the
 device's identity and description, and a line per cable with both ports and the cable's rate, such as 4xNDR. An
-adapter's description is the host and the adapter, as in "node07 mlx5_0", if the host has published its name.
+adapter's description is the host and the adapter, as in "node07 mlx5_0", if the host has published its name. With -g
+the sections stand below headings of chassis.
 """
 
 from __future__ import annotations
@@ -20,14 +21,18 @@ from topoplace.topology.fabric import Fabric
 from topoplace.topology.links.link_catalogue import SPEEDS
 
 _SECTION = re.compile(r'(Switch|Ca|Rt)[ \t]+[0-9]+[ \t]+"([^"\s]+)"[^#]*(?:#[ \t]*"([^"]*)".*)?')
-_CABLE = re.compile(r'\[([0-9]{1,4})\](?:\([^)]*\))?[ \t]+"([^"\s]+)"\[([0-9]{1,4})\](.*)')
+_CABLE = re.compile(
+    r'\[([0-9]{1,4})\](?:\[ext [0-9]{1,4}\])?(?:\([^)]*\))?[ \t]+"([^"\s]+)"\[([0-9]{1,4})\](.*)'
+)
 _RATE = re.compile(r".*\b([0-9]{1,2})x([A-Z]{3}[0-9]{0,2})[ \t]*")
 _HOST = re.compile(r"(\S+)(?: [A-Za-z]+[0-9]*[-_][0-9]+)?")
 _SWITCH_NAME = re.compile(r"MF0;([^:;]+):.*")
 _RECOGNISED = re.compile(
     r'^(?:switchguid|caguid|rtguid)=|^(?:Switch|Ca)[ \t]+[0-9]+[ \t]+"[SH]-', re.MULTILINE
 )
-_OTHER = re.compile(r"#.*|(?:vendid|devid|sysimgguid|caguid|switchguid|rtguid)=.*|DR path.*|")
+_OTHER = re.compile(
+    r"#.*|Chassis [0-9]+\b.*|Non-Chassis Nodes|(?:vendid|devid|sysimgguid|caguid|switchguid|rtguid)=.*|DR path.*|"
+)
 
 
 _COMPLAINT = re.compile(r"(?:\S+\.c:[0-9]+[:;]|ib(?:warn|panic|error)\b|mad_rpc|umad|perror)[: ].*")

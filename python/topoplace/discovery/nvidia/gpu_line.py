@@ -74,9 +74,12 @@ def lost_gpu(line: str) -> str | None:
 
 
 def missing_gpus(names: Iterable[str]) -> Iterator[str]:
-    """Yield a note if the numbers in `names`, such as GPU0 and GPU2, leave some out."""
+    """Yield a note if the numbers in `names`, such as GPU0 and GPU2, leave some out, or begin above 0."""
     numbers = {int(match[1]) for name in names if (match := re.fullmatch("GPU([0-9]{1,4})", name))}
-    gaps = [number for number in range(max(numbers, default=0)) if number not in numbers]
+    first = min(numbers, default=0)
+    if first:  # the part of a machine that a job or a container has
+        yield f"The numbers of GPUs begin with GPU{first}; those before it are not in the text."
+    gaps = [number for number in range(first, max(numbers, default=0)) if number not in numbers]
     if gaps and len(gaps) <= MAX_GPUS:
         listed = ", ".join(f"GPU{number}" for number in gaps)
         yield f"{MISSING_GPU}{listed}, though GPU{max(numbers)} is there; its tool or the driver has lost it."

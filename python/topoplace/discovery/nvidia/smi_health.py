@@ -13,6 +13,21 @@ _OUT_OF_ORDER = frozenset(("Reset", "GPU Reset", "Reboot", "Node Reboot", "Drain
 """Actions of recovery before which a GPU gets no new jobs. `Drain P2P` stops only traffic between GPUs."""
 _YES = ("Yes", "True")
 _HEALTH = ("fabric", "health")
+_UNCORRECTABLE = (
+    ("sramuncorrectable",),
+    ("sramuncorrectableparity",),
+    ("sramuncorrectablesecded",),
+    ("dramuncorrectable",),
+    ("doublebit", "total"),
+)
+"""The counts of errors that ECC could not correct, below "volatile": of new and of old drivers."""
+_SLOWDOWNS = {
+    "hwthermalslowdown": "it is too hot, and its hardware slows it down",
+    "swthermalslowdown": "it is too hot, and its driver slows it down",
+    "hwpowerbrakeslowdown": "its power supply slows it down",
+}
+_OF_REASONS = ("", "clockseventreason", "clocksthrottlereason")
+"""What precedes the name of a reason of low clocks in the text, and in XML of new and of old drivers."""
 
 
 def faults(get: Get) -> Iterator[str]:
@@ -36,6 +51,11 @@ def doubts(get: Get) -> Iterator[str]:
         yield "rows of its memory wait for a reset to be remapped"
     if get("retiredpages", "pendingpageblacklist") in _YES or get("pendingretirement") in _YES:
         yield "pages of its memory wait for a restart to be retired"
+    if errors := ecc_errors(sum(_count(get("volatile", *path)) for path in _UNCORRECTABLE)):
+        yield errors
+    for word, why in _SLOWDOWNS.items():
+        if any(get(f"{before}{word}") == "Active" for before in _OF_REASONS):
+            yield why
     yield from _fabric(get)
     action = get("gpurecoveryaction")
     if action is not None and action not in _OUT_OF_ORDER:
@@ -43,6 +63,15 @@ def doubts(get: Get) -> Iterator[str]:
     mode = get("computemode")
     if mode not in (None, "Default", "Prohibited"):
         yield f"its compute mode is {_checks.shown(mode)}"
+
+
+def ecc_errors(number: int) -> str:
+    """Return the words for uncorrectable ECC errors since the driver was loaded; "" for none."""
+    return f"uncorrectable ECC errors since the driver was loaded: {number}" if number else ""
+
+
+def _count(value: str | None) -> int:
+    return int(value) if value is not None and value.isdecimal() else 0
 
 
 def _fabric(get: Get) -> Iterator[str]:

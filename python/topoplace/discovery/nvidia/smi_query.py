@@ -68,7 +68,7 @@ class _Block:
 
     def get(self, *path: str) -> str | None:
         """Return the first value whose path ends like this; None for one that is not given."""
-        found = (value for at, value in self.values if at[-len(path) :] == path)
+        found = (value for at, value in self.values if at[-len(path) :] == path and _slice_of(at) is None)
         value = next(found, "")
         return None if value in _NONE else value
 
@@ -84,7 +84,8 @@ class _Block:
 
     @property
     def memory_mib(self) -> int | None:
-        return self.number("fbmemoryusage", "total")
+        # Of a MIG slice, new drivers give the memory that its compute instances share.
+        return self.number("fbmemoryusage", "total") or self.number("sharedfbmemoryusage", "total")
 
     @property
     def in_use(self) -> bool:
@@ -136,10 +137,15 @@ class _Block:
         """Return the values of each of its MIG slices."""
         found: dict[str, list[tuple[tuple[str, ...], str]]] = {}
         for at, value in self.values:
-            number = next((word for word in at if word.startswith("migdevice#")), None)
+            number = _slice_of(at)
             if number is not None:
-                found.setdefault(number, []).append((at, value))
+                found.setdefault(number, []).append((at[at.index(number) + 1 :], value))
         return [_Block(self.bus_id, values) for values in found.values()]
+
+
+def _slice_of(path: tuple[str, ...]) -> str | None:
+    """Return the word of a path that names a MIG slice; None for what is said of the whole GPU."""
+    return next((word for word in path if word.startswith("migdevice#")), None)
 
 
 def recognised(text: str) -> bool:

@@ -18,7 +18,7 @@ from itertools import pairwise
 from topoplace import _checks
 from topoplace.discovery import in_use as uses
 from topoplace.discovery.in_use import GpuUse
-from topoplace.discovery.nvidia import gpu_line, mig
+from topoplace.discovery.nvidia import gpu_line, mig, smi_health
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import MISSING_GPU, Gpu
@@ -43,6 +43,10 @@ _BORDER = re.compile(r"[|+=].*|[A-Z][a-z]{2} [A-Z][a-z]{2} .*")
 _COMMAND = re.compile(r"\bnvidia-smi[`:]*\s*$")
 _MIG_MODE = re.compile(r"\|\s*Enabled\*?\s*\|$")
 """The star is for a mode that comes with the next reset."""
+_ECC = re.compile(r".*\|\s*([0-9]{1,12})\s*\|")
+"""The line that begins a GPU, with the number of its volatile uncorrectable ECC errors."""
+_LINE = re.compile(r"^[ \t]*([|+][^\n]*)$", re.MULTILINE)
+"""A line of the table."""
 _MODE = re.compile(r"\b(E\. Process|E\. Thread|Prohibited)\s*\|$")
 _PROCESSES = re.compile(r"^[ \t]*\|[ \t]*(?:Compute processes|Processes):", re.MULTILINE)
 _NO_HANDLE = re.compile(r"Unable to determine the device handle for GPU")
@@ -69,7 +73,8 @@ class _Row:
     slices: dict[int, tuple[int, int]] = field(default_factory=dict[int, tuple[int, int]])
     """Memory in MiB and number of multiprocessors of each MIG slice, by its number."""
     in_mig_mode: bool = False
-
+    ecc_errors: int = 0
+    """Uncorrectable ones since the driver was loaded."""
     errors: int = 0
     """The number of fields that are ERR!."""
     lost: bool = False
@@ -93,6 +98,7 @@ class _Row:
         said = (
             "the driver has lost it" if self.lost else "",
             f"fields that are ERR!: {self.errors}" if self.errors else "",
+            smi_health.ecc_errors(self.ecc_errors),
         )
         return "; ".join(filter(None, (*said, f"its compute mode is {self.mode}" if self.mode else "")))
 
@@ -154,22 +160,34 @@ def in_use(data: str | bytes) -> tuple[GpuUse, ...]:
 
 def _uses(table: str) -> list[GpuUse]:
     lists_processes = _PROCESSES.search(table) is not None
-    return [_use(row, lists_processes) for row in _rows(table)]
+    tells_memory = _is_whole(table)
+    return [_use(row, lists_processes, tells_memory) for row in _rows(table)]
 
 
-def _use(row: _Row, lists_processes: bool) -> GpuUse:
+def _is_whole(table: str) -> bool:
+    """Return True if the last line of a table is its lower border, below which nothing is missing."""
+    lines = _LINE.findall(table)
+    return bool(lines) and lines[-1].startswith("+")
+
+
+def _use(row: _Row, lists_processes: bool, tells_memory: bool) -> GpuUse:
     return GpuUse(
         None,
         row.number,
         taken=row.in_use or row.is_cut,
         fault="" if row.healthy else row.troubles(),
-        is_told=lists_processes or row.used_mib is not None,
+        is_told=lists_processes or row.in_use or (tells_memory and row.used_mib is not None),
         bus_id=row.bus_id,
     )
 
 
 def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:
     yield from _use_notes(rows)
+    if not _is_whole(_first_table(text)):
+        yield (
+            "The table has no lower border, so its end is missing: other GPUs and the processes may be, and those "
+            "free here may be in use."
+        )
     for line in _lost_lines(text):
         yield f"{MISSING_GPU}{_checks.shown(line, _LONGEST)}."
     if (tables := len(_RECOGNISED.findall(text))) > 1:
@@ -231,7 +249,8 @@ def _rows(text: str) -> list[_Row]:
         if gpu := _GPU.fullmatch(plain):
             if int(gpu[1]) in rows:
                 raise TopologyError(f"line {number}: GPU {gpu[1]} appears twice")
-            here = rows[int(gpu[1])] = _Row(int(gpu[1]), gpu[2], gpu[3])
+            ecc = _ECC.fullmatch(plain)
+            here = rows[int(gpu[1])] = _Row(int(gpu[1]), gpu[2], gpu[3], ecc_errors=int(ecc[1]) if ecc else 0)
             inside = True
         elif (part := _SLICE.fullmatch(plain)) and (row := rows.get(int(part[1]))):
             row.slices[int(part[2])] = int(part[3]), int(part[4])

@@ -68,9 +68,7 @@ _COMMAND_AND_HEADER = re.compile(
 )
 _NIC_NAME = re.compile(r"\s*(NIC[0-9]+):\s*(\S+)\s*")
 _COMMAND = re.compile(r"\bnvidia-smi\s+(?:topo|-L)[\w\s-]*[`:]*\s*$")
-_MESSAGE = re.compile(
-    r"^\s*(?:Unable to|Failed to|No devices|WARNING|ERROR|Error)\b|\bGPU is lost\b|[0-9] ?[MG]i?B\b"
-)
+_HIDES_NVLINKS = re.compile(r"\bnvidia-smi[ \t]+topo[ \t]+-{1,2}mp\b")
 _LEGEND_LINE = re.compile(r"\s*(?:[A-Z]{1,4}|NV[0-9#x]+)\s*=\s")
 _BREAKABLE = 60  # no line of the legend is broken by a terminal but those of more characters
 _NODES = re.compile(r"([0-9]{1,4})(,[0-9]{1,4}-[0-9]{1,4})*")
@@ -148,10 +146,7 @@ def _clean_lines(text: object) -> list[str]:
 
 
 def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[str]:
-    """Yield a note on the lines below the header that are not of the matrix, its legends and the list of GPUs.
-
-    Above the header people introduce a text; only messages of the tool, and amounts of memory, are noted there.
-    """
+    """Yield a note on the lines that are not of the matrix, its legends and the list of GPUs."""
     own = {matrix.header.index + 1, *(row.line for row in matrix.rows.values()), *listed.lines}
     wrapped = False
     for number, line in enumerate(lines[: matrix.end], 1):
@@ -162,8 +157,7 @@ def _unread(lines: Sequence[str], matrix: Matrix, listed: Listed) -> Iterator[st
         if wrapped or LEGEND.match(line) or _NIC_NAME.match(line):
             own.add(number)
         wrapped = wrapped and len(line) >= _BREAKABLE
-        said_before = number <= matrix.header.index and not _MESSAGE.search(line)
-        if said_before or gpu_line.lost_gpu(line):
+        if gpu_line.lost_gpu(line):
             own.add(number)
     yield from unread.note(enumerate(lines[: matrix.end], 1), lambda number, _: number in own, _COMMAND)
 
@@ -279,6 +273,10 @@ def _hidden(lines: Sequence[str], header: Header) -> list[str]:
     if len(header.gpus) < 2:
         return []
     legends = [i for i, line in enumerate(lines) if i > header.index and LEGEND.match(line)]
+    if not legends and any(map(_HIDES_NVLINKS.search, lines)):
+        return [
+            "`nvidia-smi topo -mp` hides NVLinks, so that pairs may have faster links than here; give `topo -m`."
+        ]
     if not legends:
         return [
             "The text has no legend, so it does not tell whether NVLinks are shown (topo -m) or hidden (-mp)."

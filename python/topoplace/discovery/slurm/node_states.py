@@ -75,6 +75,12 @@ def meanings(state: str) -> Mapping[Meaning, str]:
     return found if closed is None else {Meaning.CLOSED: closed}
 
 
+def is_state(word: str) -> bool:
+    """Return True if a word is a state that is known, such as "mix*"."""
+    found = meanings(word)
+    return word[:1].isalpha() and bool(found) and Meaning.UNKNOWN not in found
+
+
 def _meaning(word: str) -> Meaning:
     """Return the meaning of a word or sign; of a word that a column has cut, the strictest of those it may be."""
     if word in _MEANING:

@@ -23,14 +23,23 @@ from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
 from topoplace.topology.assemble import joined, with_host_paths
 from topoplace.topology.devices import Gpu
+from topoplace.topology.fabric import Level
 from topoplace.topology.links.link import Link, LinkKind
 from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
 from topoplace.topology.topology import Topology
 
 _NAMED = ("NODELIST", "NODE", "HOSTNAMES", "HOSTNAME", "NODE_LIST", "NODEHOST")
 _TABLE = re.compile(
-    rf"^[ \t]*(?=.*\bGRES(?:_USED)?\b)(?=.*\b(?:{'|'.join(_NAMED)})\b)[A-Z_:/()%\[\]| \t]+\r?$", re.MULTILINE
+    rf"^(?=[A-Z_:/()%\[\]| \t]+\r?$)(?=.*\bGRES(?:_USED)?\b).*\b(?:{'|'.join(_NAMED)})\b.*$", re.MULTILINE
 )
+_GPU_CELL = re.compile(r"(?:gres[:/])?gpu(?::[\w.+-]+)*:[0-9]{1,9}(?:\([^()\s]*\))?(?:,\S+)?")
+_PLAIN_CELL = re.compile(
+    r"[0-9][0-9./:%+A-Za-z-]{0,40}|infinite|unlimited|\(null\)|N/A|n/a|none", re.IGNORECASE
+)
+"""A number, a time limit, or a cell without content."""
+_HOST_CELL = re.compile(r"[A-Za-z_][\w.-]*(?:\[[0-9,-]+\][\w.-]*)?")
+_MOST_LOOKED_AT = 65_536
+"""How many characters of a text tell whether it is a table without titles."""
 _RECORD = re.compile(r"^[ \t]*NodeName=(?=\S+[ \t\r\n])", re.MULTILINE)
 _END = re.compile(r"\n(?=\r?\n)|^[ \t]*(?:#|(?:PartitionName|DownNodes|NodeSet)=)", re.MULTILINE)
 """Where a record ends at the latest."""
@@ -39,7 +48,7 @@ _RUNS_NOW = re.compile(r"\bCPUAlloc=|\bAllocTRES=|\bNodeAddr=")
 _OF_DEVICES = re.compile(r"\bName=|\bAutoDetect=", re.IGNORECASE)
 _JSON = re.compile(r'\A\s*\{.*?"(?:nodes|jobs|sinfo)"\s*:\s*\[', re.DOTALL)
 _JSON_OF_SLURM = re.compile(r'"(?:gres_used|gres_detail|slurm)"', re.IGNORECASE)
-_KEYS = ("Gres", "GresUsed", "GresDrain", "State", "AllocTRES", "Sockets")
+_KEYS = ("Gres", "GresUsed", "GresDrain", "State", "AllocTRES", "Sockets", "Topology")
 _VALUE = re.compile(rf"(?:^|\s)({'|'.join(_KEYS)})=(\S*)")
 _FREE_TEXT = re.compile(r"(?:^|\s)(?:Reason|Comment|Extra)=.*", re.MULTILINE)
 """What people wrote, to the end of the line; Slurm prints it after all that is read."""
@@ -75,25 +84,28 @@ class _SlurmNode:
     where: str
     gres: str | None
     used: str | None = None
-    state: str = ""
+    state: str | None = ""
+    """None if the text tells how the node is now, but not its state."""
     allocated: str | None = None
     """AllocTRES."""
     sockets: str = ""
     """The number of its sockets."""
     drained: str = ""
     """GresDrain."""
+    topology: str = ""
+    """Its places in the topologies of topology.yaml, such as "default:block1"."""
 
     @property
     def meanings(self) -> Mapping[Meaning, str]:
         """What its state means, each with the word that says it."""
-        return node_states.meanings(self.state)
+        return node_states.meanings(self.state or "")
 
 
 def recognised(text: str) -> bool:
     """Return True if `text` looks like Slurm's nodes or, in JSON, its jobs."""
     if _JSON.match(text):
         return _JSON_OF_SLURM.search(text) is not None
-    if _TABLE.search(text):
+    if _TABLE.search(text) or _titles_of(text[:_MOST_LOOKED_AT]):
         return True
     return bool(_RECORD.search(text) and _SHOWN.search(text) and not _OF_DEVICES.search(text))
 
@@ -217,7 +229,12 @@ def _cluster(
 ) -> Topology:
     without = [node.name for node in nodes if node.name not in machines]
     if not machines:
-        raise TopologyError(f"no node has a GPU: Gres of {switch_tree.some(without)} has none")
+        others = ", ".join(sorted({kind for node in nodes for kind in _other_kinds(node)}))
+        why = f"; of its kinds, {others}, none is read: gpu is" if others else ""
+        how = (
+            ", and `npu-smi info -t topo` tells how those of a node are connected" if "npu" in others else ""
+        )
+        raise TopologyError(f"no node has a GPU: Gres of {switch_tree.some(without)} has none{why}{how}")
     notes = ["Slurm does not tell how the GPUs of a node are connected."] if links_unknown else []
     notes += _closed([node for node in nodes if node.name in machines])
     if without:
@@ -227,7 +244,31 @@ def _cluster(
             "The GPUs that jobs hold are free here; --busy-from reads which they are from the same text."
         )
     notes += _left_out([node for node in nodes if node.name in machines])
-    return joined(machines, (), name, notes)
+    return joined(machines, _levels(nodes, machines, notes), name, notes)
+
+
+def _levels(
+    nodes: Sequence[_SlurmNode], machines: Mapping[str, Topology], notes: list[str]
+) -> tuple[Level, ...]:
+    """Return the level that Topology= tells: nodes of one unit of a topology, a block or a leaf, are a domain."""
+    # For each node the unit in each topology; a unit may be below others, as in default:spine1:leaf2.
+    places = {
+        node.name: {
+            place.split(":")[0]: place.rsplit(":", 1)[1] for place in node.topology.split(",") if ":" in place
+        }
+        for node in nodes
+        if node.name in machines
+    }
+    names = list(dict.fromkeys(name for found in places.values() for name in found))
+    if not names:
+        return ()
+    first, *others = names
+    more = f", and {switch_tree.some(others)} is left out" if others else ""
+    notes.append(
+        f"The level {first} is what Topology= of the nodes tells{more}; topology.yaml, or what `scontrol show "
+        "topology` prints, tells all levels."
+    )
+    return (Level(first, tuple(places[name].get(first) for name in machines)),)
 
 
 def _closed(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
@@ -236,6 +277,8 @@ def _closed(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
         named = [f"{node.name} ({word})" for node in nodes if (word := node.meanings.get(meaning))]
         if named and meaning is not Meaning.OPEN:
             yield f"{meaning.value}: {switch_tree.some(named)}."
+    if untold := [node.name for node in nodes if node.state is None]:
+        yield f"Nodes whose state is not given, and which are taken for open: {switch_tree.some(untold)}."
     drained = [node for node in nodes if Meaning.CLOSED not in node.meanings]
     for said, which in ((True, ""), (False, ", and with them all that may be meant")):
         named = [
@@ -416,8 +459,10 @@ def _nodes(text: str) -> Iterator[_SlurmNode]:
         found: Iterable[_SlurmNode] = _json_nodes(document)
     elif _TABLE.search(text):
         found = _rows(text)
-    else:
+    elif _RECORD.search(text):
         found = _records(text)
+    else:
+        found = _rows(text, _titles_of(text))
     seen: dict[str, _SlurmNode] = {}
     for node in found:
         first = seen.setdefault(node.name, node)
@@ -426,9 +471,43 @@ def _nodes(text: str) -> Iterator[_SlurmNode]:
     yield from seen.values()
 
 
-def _rows(text: str) -> Iterator[_SlurmNode]:
-    """Yield the nodes of a table of sinfo; a node in several partitions has several rows."""
-    titles: list[str] = []
+def _titles_of(text: str) -> list[str]:
+    """Return the titles of a table of sinfo without them (--noheader), by its cells; none if they do not tell them.
+
+    Nodes are in the first column. A column whose GPUs have places (IDX) is of those in use.
+    """
+    rows: list[list[str]] = []
+    for _, line in decode.numbered_lines(text):
+        if not (cells := _cells(line)):
+            continue
+        rows.append(cells)
+        if len(cells) < 2 or len(cells) != len(rows[0]) or not _HOST_CELL.fullmatch(cells[0]):
+            return []
+    titles = ["NODELIST", *(_title_of(column) for column in list(zip(*rows, strict=True))[1:])]
+    named = [title for title in titles if title != _UNTITLED]
+    is_told = "" not in titles and len(set(named)) == len(named)
+    return titles if is_told and any(title.startswith("GRES") for title in titles) else []
+
+
+_UNTITLED = "-"
+"""The title of a column of numbers, which are not read."""
+
+
+def _title_of(column: Sequence[str]) -> str:
+    """Return the title of a column by its cells; "" if they do not tell it."""
+    if any(map(_GPU_CELL.fullmatch, column)):
+        known = all(_GPU_CELL.fullmatch(cell) or cell in _NONE for cell in column)
+        return ("GRES_USED" if any("(IDX:" in cell for cell in column) else "GRES") if known else ""
+    if all(map(node_states.is_state, column)):
+        return "STATE"
+    return _UNTITLED if all(map(_PLAIN_CELL.fullmatch, column)) else ""
+
+
+def _rows(text: str, titles: Sequence[str] = ()) -> Iterator[_SlurmNode]:
+    """Yield the nodes of a table of sinfo; a node in several partitions has several rows.
+
+    titles: those of a table without them.
+    """
     width = 0
     for number, line in decode.numbered_lines(text):
         if _TABLE.match(line):
@@ -446,7 +525,7 @@ def _rows(text: str) -> Iterator[_SlurmNode]:
         listed = next(row[title] for title in _NAMED if title in row)
         for name in host_list.expanded(listed, f"line {number}: NODELIST"):
             where = f"line {number}: node {_checks.shown(name)}: "
-            yield _SlurmNode(name, where, row.get("GRES"), row.get("GRES_USED"), row.get("STATE", ""))
+            yield _SlurmNode(name, where, row.get("GRES"), row.get("GRES_USED"), row.get("STATE"))
 
 
 def _width(titles: str) -> int:
@@ -468,8 +547,9 @@ def _records(text: str) -> Iterator[_SlurmNode]:
     """
     starts = [match.start() for match in _RECORD.finditer(text)]
     defaults: dict[str, str] = {}
+    number, counted = 1, 0
     for start, end in pairwise([*starts, len(text)]):
-        number = text.count("\n", 0, start) + 1
+        number, counted = number + text.count("\n", counted, start), start
         record = _END.split(text[start:end], maxsplit=1)[0].strip()
         names, rest = [*record.removeprefix("NodeName=").split(maxsplit=1), ""][:2]
         rest = _FREE_TEXT.sub("", rest)
@@ -479,12 +559,21 @@ def _records(text: str) -> Iterator[_SlurmNode]:
             continue
         for name in host_list.expanded(names, f"line {number}: NodeName"):
             where = f"line {number}: node {_checks.shown(name)}: "
-            state = values.get("State", "")
-            if _RUNS_NOW.search(rest) is None and state.upper() == "UNKNOWN":
-                state = ""  # the default of slurm.conf: the node has the state it had before
+            state = _state_in(values, rest)
             used, allocated = values.get("GresUsed"), values.get("AllocTRES")
             sockets, drained = values.get("Sockets", ""), values.get("GresDrain", "")
-            yield _SlurmNode(name, where, values.get("Gres", ""), used, state, allocated, sockets, drained)
+            topology = values.get("Topology", "")
+            yield _SlurmNode(
+                name, where, values.get("Gres", ""), used, state, allocated, sockets, drained, topology
+            )
+
+
+def _state_in(values: Mapping[str, str], record: str) -> str | None:
+    """Return the state that the values of a record tell; None if it is of a node as it runs now, and has none."""
+    state = values.get("State")
+    if _RUNS_NOW.search(record) is None and (state or "UNKNOWN").upper() == "UNKNOWN":
+        return ""  # the default of slurm.conf: the node has the state it had before
+    return state
 
 
 def _document(text: str) -> Fields:
@@ -499,7 +588,7 @@ def _json_nodes(document: Fields) -> Iterator[_SlurmNode]:
     for one in yaml_tree.items(document, "nodes"):
         node = yaml_tree.fields(one, "a node")
         name = _checks.text(yaml_tree.scalar(node, "name"), "nodes: name", TopologyError)
-        state = "+".join((*_words(node.get("state")), *_words(node.get("state_flags"))))
+        state = "+".join((*_words(node.get("state")), *_words(node.get("state_flags")))) or None
         used, allocated = yaml_tree.scalar(node, "gres_used"), yaml_tree.scalar(node, "tres_used")
         where = f"node {_checks.shown(name)}: "
         gres_of_node, sockets, drained = (
@@ -509,7 +598,7 @@ def _json_nodes(document: Fields) -> Iterator[_SlurmNode]:
     for one in yaml_tree.items(document, "sinfo"):
         group = yaml_tree.fields(one, "an entry of sinfo")
         held = yaml_tree.fields(group.get("gres"), "gres")
-        state = "+".join(_words(yaml_tree.fields(group.get("node"), "node").get("state")))
+        state = "+".join(_words(yaml_tree.fields(group.get("node"), "node").get("state"))) or None
         for listed in _words(yaml_tree.fields(group.get("nodes"), "nodes").get("nodes")):
             for name in host_list.expanded(listed, "nodes"):
                 total, used = yaml_tree.scalar(held, "total"), yaml_tree.scalar(held, "used")

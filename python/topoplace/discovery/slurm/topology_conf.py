@@ -57,6 +57,10 @@ def of_records(
     """
     kind, named, sizes = _sorted_out(lines)
     switches = _switches(named, kind)
+    blocks = [switch.name for switch in switches]
+    if empty := [switch.name for switch in switches if _is_empty(switch)]:
+        switches = [switch for switch in switches if not _is_empty(switch)]
+        notes = (*notes, f"Blocks without nodes, which fill larger blocks: {switch_tree.some(empty)}.")
     if kind == "switchname":
         tree = switch_tree.from_tree(switches, allow_dangling=allow_dangling)
     else:
@@ -65,7 +69,7 @@ def of_records(
         tree = switch_tree.from_tree(switches, word=word, names={0: word})
         tree.notes.clear()  # separate trees are normal for blocks and rings
     if sizes is not None:
-        tree.levels += _larger_blocks(sizes, [switch.name for switch in switches], tree)
+        tree.levels += _larger_blocks(sizes, blocks, tree)
     if kind == "ringname":
         tree.notes.append(
             "Machines are in the order of their rings; a level does not tell the distance along a ring."
@@ -123,7 +127,8 @@ def _switches(named: Sequence[ConfRecord], kind: str) -> list[switch_tree.Switch
             if listed := record.get(key):
                 names += host_list.expanded(listed, f"{record.where}: {key}", limit=left)
                 left -= len(names)
-        if not any(found.values()):
+        is_filler = kind == "blockname" and record.get("nodes") == ""
+        if not any(found.values()) and not is_filler:
             raise TopologyError(
                 f"{record.where}: {_NAMES[kind]} without Nodes" + " or Switches" * (kind[0] == "s")
             )
@@ -132,6 +137,10 @@ def _switches(named: Sequence[ConfRecord], kind: str) -> list[switch_tree.Switch
     if any("level" in record.values for record in named):
         _drop_those_below(named, switches)
     return switches
+
+
+def _is_empty(switch: switch_tree.Switch) -> bool:
+    return not (switch.machines or switch.switches)
 
 
 def _drop_those_below(named: Sequence[ConfRecord], switches: Sequence[switch_tree.Switch]) -> None:

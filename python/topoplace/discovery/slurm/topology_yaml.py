@@ -145,6 +145,8 @@ def _records(entry: Fields, kind: str) -> Iterator[ConfRecord]:
         member = yaml_tree.fields(item, f"{named} {i}")
         words = {key: named, "nodes": "nodes", "switches": "children"}
         values = {word: value for word, name in words.items() if (value := yaml_tree.scalar(member, name))}
+        if kind == _BLOCK and "nodes" in member:
+            values.setdefault("nodes", "")  # a block without nodes fills a larger one
         if key not in values:
             raise TopologyError(f"{yaml_tree.at(member)}an entry of {members} has no {named}, its name")
         yield ConfRecord(yaml_tree.line_of(member), values)
