@@ -239,7 +239,8 @@ def unset(placement: Placement) -> str | None:
     where = "; ".join(
         f"{machine}: {', '.join(str(numbers[gpu]) for gpu in gpus)}" for machine, gpus in silent.items()
     )
-    return f"no variable is printed for devices {where}: {_why_silent(placement.topology, [gpu for gpus in silent.values() for gpu in gpus])}"
+    why = _why_silent(placement.topology, [gpu for gpus in silent.values() for gpu in gpus])
+    return f"no variable is printed for devices {where}: {why}"
 
 
 def _why_silent(topology: Topology, gpus: Sequence[int]) -> str:
