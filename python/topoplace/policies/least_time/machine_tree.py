@@ -101,7 +101,11 @@ class MachineTree:
     def places(self, units: Ints, view: ClusterView) -> kernels.GangPlaces:
         """Return the usable GPUs of each machine, for items that are these units."""
         gpus_of = view.classes.gpus_of
-        local_of = cache(lambda mask: tuple(members(mask)))
+
+        @cache
+        def local_of(mask: Mask) -> Sequence[int]:
+            return tuple(members(mask))
+
         usable = [
             [gpus_of[one.machine][gpu] for gpu in local_of(one.gpus_for(one.max_tasks))]
             for one in self._offers

@@ -224,7 +224,8 @@ class LeastTime(MachinePolicy):
         found = [one for one in every if one is not None and one[1].option.utility >= least_utility]
         if not found:
             return near.choose(job, request, view, least_utility)
-        return self._placement(job, request, view, *min(found, key=lambda one: one[1].option.order))
+        machine, choice = min(found, key=lambda one: one[1].option.order)
+        return self._placement(job, request, view, machine, choice)
 
     @cached_property
     def _with_near_sets(self) -> Self:
