@@ -127,9 +127,14 @@ def implied(name: str, num_tasks: int, edges: Edges) -> tuple[Collective, ...]:
     A job with the name and the edges of a pattern in `PATTERN_KINDS` means its collective; any other sends along its
     edges.
     """
-    if (kind := PATTERN_KINDS.get(name)) and edges and edges == edges_of(name, (num_tasks,)):
-        return (Collective(kind, tuple(range(num_tasks)), 1.0),)
+    if name in PATTERN_KINDS and edges and edges == edges_of(name, (num_tasks,)):
+        return of_pattern(name, num_tasks)
     return tuple([Collective("send", (a, b), weight) for a, b, weight in edges])
+
+
+def of_pattern(name: str, num_tasks: int) -> tuple[Collective, ...]:
+    """Return what a pattern of `PATTERN_KINDS` means, which has edges."""
+    return (Collective(PATTERN_KINDS[name], tuple(range(num_tasks)), 1.0),)
 
 
 def dimensions(collectives: Iterable[Collective]) -> Mapping[str, tuple[tuple[int, ...], ...]]:

@@ -472,7 +472,11 @@ class JobGraph:
         The patterns `ring`, `tree` and `allreduce` mean an all-reduce of 1 GB among all tasks, `clique` an all-to-all;
         other jobs that state none send along their edges.
         """
-        return self.stated_collectives or collectives.implied(self.name, self.num_tasks, self.edges)
+        if self.stated_collectives:
+            return self.stated_collectives
+        if self.name in PATTERN_KINDS and vars(self).get("made_as") == self.name:
+            return collectives.of_pattern(self.name, self.num_tasks)  # millions of edges need not be compared
+        return collectives.implied(self.name, self.num_tasks, self.edges)
 
     @cached_property
     def dimensions(self) -> Mapping[str, tuple[tuple[int, ...], ...]]:
@@ -590,6 +594,7 @@ def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:
     job = cls._trusted(math.prod(sizes), (), name)
     a, b = PATTERN_EDGES[name](*sizes)
     vars(job)["edges"] = job._keep_edge_array(a, b, np.ones(len(a)))
+    vars(job)["made_as"] = name if len(a) else None
     return job
 
 
