@@ -112,3 +112,8 @@ def test_all_devices_of_a_cluster_are_numbered_once(launcher: str, monkeypatch: 
         monkeypatch.setattr(module, "visible_numbers", counted)
     tp.Placement(tuple(range(8)), topology=cluster(("a", "b"))).launch(launcher)
     assert len(calls) == 1
+
+
+def test_variables_are_quoted_for_a_shell() -> None:
+    assert environment.assigned("CUDA_VISIBLE_DEVICES", "2,0,1") == "CUDA_VISIBLE_DEVICES=2,0,1"
+    assert environment.assigned("CUDA_VISIBLE_DEVICES", "GPU-$(x)") == "CUDA_VISIBLE_DEVICES='GPU-$(x)'"

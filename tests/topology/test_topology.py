@@ -330,3 +330,9 @@ def test_what_is_no_link_is_refused(links: Any) -> None:
         Topology.from_links(4, links)
     with pytest.raises(tp.TopologyError, match="links"):
         Topology(tp.machines.get("minsky").gpus, links)
+
+
+@pytest.mark.parametrize("uuid", ["GPU-1$(touch x)", "GPU-1;x", "GPU-1 2", "GPU-1\n2", "GPU-`x`", "'GPU-1'"])
+def test_a_uuid_holds_nothing_that_a_shell_reads(uuid: str) -> None:
+    with pytest.raises(tp.TopologyError, match=r"gpus\[0\].uuid = .* is not a UUID"):
+        tp.Topology([tp.Gpu(0, "G", uuid=uuid)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -255,6 +256,11 @@ def _why_silent(topology: Topology, gpus: Sequence[int]) -> str:
     devices = [topology.gpus[gpu] for gpu in gpus]
     names = sorted({device.model or device.maker or device.name for device in devices})
     return f"the maker of {', '.join(names)} is not known: set the variable of your devices"
+
+
+def assigned(name: str, value: str) -> str:
+    """Return the assignment of a variable as a shell reads it: UUIDs come from texts that anyone may have written."""
+    return f"{name}={shlex.quote(value)}"
 
 
 def slices_without_uuid(placement: Placement) -> list[str]:

@@ -115,6 +115,7 @@ _NIC_WRITTEN = [
     (field.name, _ALWAYS if field.name in NIC_KEYS[:2] else field.default) for field in fields(Nic)
 ]
 _MAX_NUMBER = 1 << 16
+_UUID = re.compile(r"[^\s\x00-\x1f\x7f$`\"'\\;&|<>(){}]+")
 _CPU_LIST = re.compile(r"[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*")
 
 
@@ -162,6 +163,8 @@ def _checked_gpu(gpu: object, i: int) -> Gpu:
     for key in ("model", "uuid", "bus_id", "cpus", "parent", "maker"):
         if getattr(gpu, key) is not None:
             _checks.text(getattr(gpu, key), f"{where}.{key}", TopologyError)
+    if gpu.uuid is not None and not _UUID.fullmatch(gpu.uuid):
+        raise TopologyError(f"{where}.uuid = {_checks.shown(gpu.uuid)} is not a UUID such as GPU-8a5...")
     if gpu.cpus is not None and not _CPU_LIST.fullmatch(gpu.cpus):
         raise TopologyError(f'{where}.cpus = {_checks.shown(gpu.cpus)} is not a list like "0-23,48-71"')
     _checks.flag(gpu.healthy, f"{where}.healthy", TopologyError)

@@ -277,9 +277,9 @@ def _print_environment(placed: Placement) -> None:
     variables = {} if environment.slices_without_uuid(placed) else placed.env()
     for name, value in variables.items():
         if not isinstance(value, dict):
-            own.append(f"{name}={value}")
+            own.append(environment.assigned(name, value))
         elif value:
-            text = " ".join(f"{key}={text}" for key, text in value.items())
+            text = " ".join(environment.assigned(key, text) for key, text in value.items())
             machines_with.setdefault(text, []).append(name)
     for text, machines in machines_with.items():
         print(f"{ranks.folded(machines, placed)}: {text}")

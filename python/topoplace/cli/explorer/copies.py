@@ -117,6 +117,8 @@ def _job_as_python(state: State) -> str:
 
 def _environment(placed: Placement) -> str:
     """Return the variables of the processes; of a job on several machines, a line for each machine."""
+    from topoplace.launch import environment
+
     try:
         found = placed.env()
     except ValueError as error:  # of remote GPUs
@@ -124,9 +126,10 @@ def _environment(placed: Placement) -> str:
     lines: list[str] = []
     for name, value in found.items():
         if isinstance(value, dict):
-            lines.append(f"# {name}\n" + "\n".join(f"export {key}={text}" for key, text in value.items()))
+            each = (f"export {environment.assigned(key, text)}" for key, text in value.items())
+            lines.append("\n".join((f"# {' '.join(name.split())}", *each)))
         else:
-            lines.append(f"export {name}={value}")
+            lines.append(f"export {environment.assigned(name, value)}")
     left = len(lines) - _MAX_ENVIRONMENTS
     return "\n".join(lines[:_MAX_ENVIRONMENTS] + ([f"# and {left} more machines"] if left > 0 else []))
 
