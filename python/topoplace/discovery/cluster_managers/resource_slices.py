@@ -202,16 +202,14 @@ def _notes(
     placed = [(node, device) for node, devices in nodes.items() for device in devices]
     if tainted := list(_tainted(placed)):
         yield f"GPUs with taints, which are marked unhealthy: {switch_tree.some(tainted)}."
-    others = (device for _, device in placed if not (device.is_gpu or device.is_adapter))
-    groups = {
-        key: None
-        for _, device in placed
-        if device.is_gpu
-        for key in device.attributes
-        if _OF_A_LEVEL.fullmatch(key)
-    }
-    if groups:
+    yield from _left_out([device for _, device in placed])
+
+
+def _left_out(devices: Sequence[_SliceDevice]) -> Iterator[str]:
+    of_gpus = (key for device in devices if device.is_gpu for key in device.attributes)
+    if groups := dict.fromkeys(filter(_OF_A_LEVEL.fullmatch, of_gpus)):
         yield f"Attributes of GPUs that may be levels of the network, and are left out: {switch_tree.some(groups)}."
+    others = (device for device in devices if not (device.is_gpu or device.is_adapter))
     if kinds := dict.fromkeys(f"{device.kind or 'devices'} of {device.driver}" for device in others):
         yield f"Devices that are no whole GPUs, and left out: {switch_tree.some(kinds)}."
 

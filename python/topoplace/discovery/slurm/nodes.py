@@ -229,12 +229,8 @@ def _cluster(
 ) -> Topology:
     without = [node.name for node in nodes if node.name not in machines]
     if not machines:
-        others = ", ".join(sorted({kind for node in nodes for kind in _other_kinds(node)}))
-        why = f"; of its kinds, {others}, none is read: gpu is" if others else ""
-        how = (
-            ", and `npu-smi info -t topo` tells how those of a node are connected" if "npu" in others else ""
-        )
-        raise TopologyError(f"no node has a GPU: Gres of {switch_tree.some(without)} has none{why}{how}")
+        why = _other_devices(nodes)
+        raise TopologyError(f"no node has a GPU: Gres of {switch_tree.some(without)} has none{why}")
     notes = ["Slurm does not tell how the GPUs of a node are connected."] if links_unknown else []
     notes += _closed([node for node in nodes if node.name in machines])
     if without:
@@ -245,6 +241,14 @@ def _cluster(
         )
     notes += _left_out([node for node in nodes if node.name in machines])
     return joined(machines, _levels(nodes, machines, notes), name, notes)
+
+
+def _other_devices(nodes: Sequence[_SlurmNode]) -> str:
+    """Return which kinds of devices are there in place of GPUs, as the end of a sentence; "" if there are none."""
+    others = ", ".join(sorted({kind for node in nodes for kind in _other_kinds(node)}))
+    why = f"; of its kinds, {others}, none is read: gpu is" if others else ""
+    is_npu = "npu" in others
+    return why + (", and `npu-smi info -t topo` tells how those of a node are connected" if is_npu else "")
 
 
 def _levels(
@@ -279,6 +283,10 @@ def _closed(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
             yield f"{meaning.value}: {switch_tree.some(named)}."
     if untold := [node.name for node in nodes if node.state is None]:
         yield f"Nodes whose state is not given, and which are taken for open: {switch_tree.some(untold)}."
+    yield from _drained_gpus(nodes)
+
+
+def _drained_gpus(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
     drained = [node for node in nodes if Meaning.CLOSED not in node.meanings]
     for said, which in ((True, ""), (False, ", and with them all that may be meant")):
         named = [
