@@ -78,6 +78,15 @@ def test_a_larger_job_waits_for_the_fewest_machines(job: tp.JobGraph) -> None:
     assert len({topology.gpus[gpu].machine for gpu in later.gpus}) > 2
 
 
+def test_a_job_of_the_future_waits_no_longer_than_others() -> None:
+    """Clocks differ by seconds: what a job may have is known then, too."""
+    topology = tp.Topology.cluster(tp.machines.get("dgx-h100"), 8, network=50.0)
+    job = tp.JobGraph.allreduce(32).with_(bandwidth_sensitive=True)
+    plan = LeastTime().plan([QueuedJob("job", job, submit_time=5.0)], half_busy(topology), 0.0)
+    for _, refusal in plan.defer:
+        assert "of 4 machines: split over 8 machines" in refusal.reason
+
+
 def test_a_job_that_is_faster_on_two_machines_waits_for_no_single_one() -> None:
     """A ring of four on Minsky, whose halves meet over SYS, is faster on two machines."""
     topology = tp.Topology.cluster(tp.machines.get("minsky"), 3, network=50.0)

@@ -303,8 +303,9 @@ class QueueWalk:
         """
         seconds = _power_of_two(entry.requested_time)
         expected = math.nan if seconds is None else seconds
-        until = entry.submit_time + self._policy.patience(entry.job, self._cluster, expected, other)
-        if self._now >= until:
+        patience = self._policy.patience(entry.job, self._cluster, expected, other)
+        until = entry.submit_time + patience
+        if not patience or self._now >= until:  # a clock may be behind that of the submission
             return False
         self.wakes = min(self.wakes, until)
         return True
