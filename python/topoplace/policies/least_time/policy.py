@@ -72,7 +72,7 @@ class LeastTime(MachinePolicy):
             few that are near each other are; if it comes before the first mapping of a gang, the gang is split over
             the fewest machines.
         split: A job that fits one machine is placed on several ones if that makes it at least so many times faster, as
-            it then takes network ports of others; None never does.
+            it then takes network ports of others; None never does, nor do jobs with `same_gpus` or `spread`.
         waits: How long a job waits in a queue for one machine or NVLink domain, or for the fewest machines, rather than
             being spread, in units of the seconds that this would add to its run: 0 not at all, as `place`. See
             docs/policies.md.
