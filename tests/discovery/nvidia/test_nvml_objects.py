@@ -42,7 +42,7 @@ class FakeLibrary:
         return self.name.encode()
 
     def nvmlDeviceGetUUID(self, handle: Any) -> str:
-        return f"GPU-{handle}"
+        return "GPU-" + "-".join(map(str, handle if isinstance(handle, tuple) else [handle]))
 
     def nvmlDeviceGetPciInfo(self, handle: int) -> SimpleNamespace:
         return SimpleNamespace(busId=self.address(handle))
