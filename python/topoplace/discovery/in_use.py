@@ -166,7 +166,7 @@ def _numbered(topology: Topology) -> dict[tuple[str, bool, int], list[int]]:
 
 
 def _machines(topology: Topology) -> Iterator[tuple[str, Sequence[int], Sequence[Gpu]]]:
-    """Yield each machine with its GPUs, and what describes them up to their UUIDs: those of a cluster are made anew."""
+    """Yield each machine, its GPU numbers and its GPUs; in a cluster, the GPUs of its template, without UUIDs."""
     tiling = topology.tiling
     for number, (machine, own) in enumerate(topology.gpus_of.items()):
         described = [topology.gpus[gpu] for gpu in own] if tiling is None else tiling.template(number).gpus

@@ -76,7 +76,7 @@ def _not_told(name: str, pattern: str) -> Unread:
 
 
 def _of_scheduler(name: str, pattern: str, command: str) -> Unread:
-    """Return a batch system or cluster manager of which no text is read; `command` prints a machine of it."""
+    """Return a batch system or cluster manager whose texts are not read; `command` describes one of its machines."""
     lacks = "it counts GPUs, and does not tell how they are connected"
     remedy = f"give what `{command}` prints on each kind of node, and the numbers of GPUs in use by --busy"
     return Unread(name, pattern, lacks, remedy, use="give their numbers by --busy")

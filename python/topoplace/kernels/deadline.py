@@ -42,7 +42,7 @@ def deadline(seconds: float) -> Generator[None]:
 
 
 class Countdown:
-    """The time that is left for something of several steps, each of which has to end."""
+    """The time left for several steps that share one limit."""
 
     def __init__(self, seconds: float | None) -> None:
         """Start now; None is without end."""

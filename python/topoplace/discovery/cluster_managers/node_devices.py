@@ -44,7 +44,7 @@ _INSTANCE_TYPES = ("node.kubernetes.io/instance-type", "beta.kubernetes.io/insta
 _SIZE_OF_AZURE = re.compile(r"Standard_N[CDG][0-9]\w*?_([A-Z]+[0-9]+[A-Z]*)_v[0-9]+")
 """A size of Azure's machines with whole GPUs, with their model, such as Standard_ND96isr_H100_v5."""
 _OF_AZURE = "Standard_"
-"""Begins sizes of Azure, some of which have a part of a GPU of the model that they name."""
+"""How Azure's sizes begin. Some have only a part of the GPU that they name."""
 _MODEL_OF_AMD = re.compile(r"MI[0-9]{3}[A-Z]?")
 _SHORTEST_MODEL = 3
 """The least number of characters of a model in a type of instance: a2 of Google's a2-highgpu-8g is none."""

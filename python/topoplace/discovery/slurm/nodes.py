@@ -85,7 +85,7 @@ class _SlurmNode:
     gres: str | None
     used: str | None = None
     state: str | None = ""
-    """None if the text tells how the node is now, but not its state."""
+    """None if the record shows a running node but no state."""
     allocated: str | None = None
     """AllocTRES."""
     sockets: str = ""

@@ -228,7 +228,7 @@ class MachineClasses:
         have links of their own.
         """
         if topology.tiling is None and topology.num_machines > 1:
-            return topology.derived(_distances)[np.ix_(gpus, gpus)]
+            return topology.distance_matrix()[np.ix_(gpus, gpus)]
         machine = np.array([self.machine_of[gpu] for gpu in gpus])
         local = np.array([self.local_of[gpu] for gpu in gpus])
         chosen: list[int] = sorted(set(machine.tolist()))
@@ -266,10 +266,6 @@ class MachineClasses:
             return np.array([[topology.distance(u, v) if u != v else 0.0 for v in gpus] for u in gpus])
         pairs = topology.derived(PairLinks).among(gpus)
         return np.array(pairs.distances)[pairs.number]
-
-
-def _distances(topology: Topology) -> NDArray[np.float64]:
-    return topology.link_matrix(topology.distances.of, np.float64)
 
 
 def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:
