@@ -307,6 +307,19 @@ def test_s13_a_job_that_fits_a_rack_of_trays_stays_there(
     assert found.optimal
 
 
+@pytest.mark.parametrize("size", [10, 11])
+def test_a_ring_takes_one_socket_of_each_machine_where_that_is_faster(size: int) -> None:
+    topo = tp.Topology.cluster([tp.machines.get("summit")] * 4)
+    job = tp.JobGraph.ring(size)
+    placement = tp.place(job, tp.Cluster(topo))
+    assert placement is not None
+    sockets = {(topo.gpus[gpu].machine, topo.gpus[gpu].socket) for gpu in placement.gpus}
+    assert len(sockets) == 4
+    over_two = tp.communication_time(job, range(size), topo)
+    assert placement.time is not None
+    assert placement.time < over_two.seconds / 3
+
+
 def test_s10_a_triangle_over_machines_without_a_network() -> None:
     """The only three GPUs with links for each pair are on two machines, which no division of machines names."""
     links = [(0, 2, 25.0), (1, 3, 25.0), (0, 4, 10.0), (1, 5, 50.0), (1, 7, 10.0), (4, 5, 10.0), (5, 7, 10.0)]

@@ -127,11 +127,14 @@ class Offers(Sequence[MachineOffer]):
 
     def by_usable(self) -> Iterator[tuple[Mask, Ints]]:
         """Yield the GPUs that equal machines offer, and the positions of their offers."""
+        for kind, places in self._places_of_kinds():
+            yield self._kinds[kind].usable, places
+
+    def _places_of_kinds(self) -> Iterator[tuple[int, Ints]]:
         order = np.argsort(self._kind_of, kind="stable")
         kinds, firsts = np.unique(self._kind_of[order], return_index=True)
         numbers: list[int] = kinds.tolist()
-        for kind, places in zip(numbers, np.split(order, firsts[1:]), strict=True):
-            yield self._kinds[kind].usable, places
+        yield from zip(numbers, np.split(order, firsts[1:]), strict=True)
 
     def of_gpus(self, gpus: Mask) -> Offers:
         """Return, of the machines that can give exactly these local GPUs, the offers of them."""
@@ -149,6 +152,15 @@ class Offers(Sequence[MachineOffer]):
             has_them &= self._hosted >= size
         positions = np.flatnonzero(has_them)
         return Offers(self.machines[positions], self._kind_of[positions], new, None)
+
+    def limited(self, choose: Callable[[int, Mask], Mask]) -> Offers:
+        """Return the offers with fewer GPUs: `choose` takes a machine of each kind and its GPUs, and returns some."""
+        kinds = list(self._kinds)
+        for kind, places in self._places_of_kinds():
+            usable = choose(int(self.machines[places[0]]), kinds[kind].usable)
+            most = min(kinds[kind].max_tasks, usable.bit_count())
+            kinds[kind] = kinds[kind]._replace(usable=usable, max_tasks=most)
+        return Offers(self.machines, self._kind_of, kinds, self._hosted)
 
     def without_partitions(self) -> Offers:
         """Return the offers as if no machine allocated its GPUs in fixed partitions only."""

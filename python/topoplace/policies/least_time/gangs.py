@@ -47,6 +47,8 @@ _MOST_DIVIDED: Final = 256
 """Most tasks of a gang whose units are also divided."""
 _SHARE_OF_DIVIDED: Final = 0.4
 """Of the work, for mappings that divide units."""
+_SHARE_OF_ONE_SOCKET: Final = 0.2
+"""Of the work, for mappings on one socket of each machine."""
 _ROUNDING: Final = 1e-6
 _MOST_REGIONS: Final = 16
 """Domains that are tried for a small gang besides the fullest."""
@@ -206,22 +208,29 @@ class _Mapper:
         self._network = collective_network(view.cluster.topology, timing.rates)
 
     def best(self, gang: _Gang) -> Mapped | None:
-        """Return the fastest mapping of whole units, or of single tasks if that is faster."""
-        best = self._in_regions(gang)
-        if best is None or not self._may_divide_units(gang, best):
-            return best
-        singles = _Gang.of(self._request.job, np.arange(self._request.size)[:, None], None)
-        alone = self._in_regions(singles, _SHARE_OF_DIVIDED)
-        is_faster = alone is not None and alone.seconds * (1 + self._timing.slack) < best.seconds
-        return alone if is_faster else best
+        """Return the fastest mapping of whole units; of single tasks or on one socket each if that is faster."""
+        best = self._in_regions(gang, self._offers)
+        if best is not None and self._may_divide_units(gang, best):
+            singles = _Gang.of(self._request.job, np.arange(self._request.size)[:, None], None)
+            best = self._faster(best, self._in_regions(singles, self._offers, _SHARE_OF_DIVIDED))
+        if best is not None and self._may_use_one_socket_each(gang, best):
+            offers = self._offers.limited(self._fullest_socket)
+            best = self._faster(best, self._in_regions(gang, offers, _SHARE_OF_ONE_SOCKET))
+        return best
 
-    def _in_regions(self, gang: _Gang, share: float = 1.0) -> Mapped | None:
+    def _faster(self, best: Mapped, other: Mapped | None) -> Mapped:
+        """Return a mapping that was found otherwise if it is faster; the bound of the first holds."""
+        if other is None or other.seconds * (1 + self._timing.slack) >= best.seconds:
+            return best
+        return other._replace(least_seconds=best.least_seconds)
+
+    def _in_regions(self, gang: _Gang, offers: Offers, share: float = 1.0) -> Mapped | None:
         """Return the fastest mapping among the machines of each region, the first of equal ones.
 
         share: of the usual work.
         """
         best: Mapped | None = None
-        for machines in _regions(self._request, gang, self._view, self._offers):
+        for machines in _regions(self._request, gang, self._view, offers):
             found = self._over(gang, machines, share)
             if found and (best is None or found.seconds * (1 + self._timing.slack) < best.seconds):
                 best = found
@@ -236,6 +245,19 @@ class _Mapper:
         has_units = gang.units.shape[1] > 1 and not gang.parts and not required_of(self._request.job)
         is_small = self._request.size <= _MOST_DIVIDED
         return has_units and is_small and not _is_proven(best) and not self._countdown.is_up
+
+    def _may_use_one_socket_each(self, gang: _Gang, best: Mapped) -> bool:
+        """Return True if a gang may be faster on one socket of each machine, where GPUs are not all alike."""
+        is_small = self._request.size <= _MOST_DIVIDED
+        if not is_small or gang.parts or _is_proven(best) or self._countdown.is_up:
+            return False
+        view = self._view
+        has_sockets = any(len(one.sockets) > 1 for one in view.classes.classes)
+        return has_sockets and not machine_sets.are_alike(view.cluster.topology)
+
+    def _fullest_socket(self, machine: int, usable: Mask) -> Mask:
+        sockets = self._view.classes.of(machine).sockets
+        return max((usable & socket for socket in sockets), key=int.bit_count)
 
     def _over(self, gang: _Gang, machines: Offers, share: float) -> Mapped | None:
         tree = MachineTree(self._request, machines, self._view, gang.units.shape[1])
