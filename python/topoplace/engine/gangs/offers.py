@@ -154,7 +154,10 @@ class Offers(Sequence[MachineOffer]):
         return Offers(self.machines[positions], self._kind_of[positions], new, None)
 
     def limited(self, choose: Callable[[int, Mask], Mask]) -> Offers:
-        """Return the offers with fewer GPUs: `choose` takes a machine of each kind and its GPUs, and returns some."""
+        """Return the offers of machines without partitions, with fewer GPUs.
+
+        choose: takes the number of a machine and the GPUs that it and its like offer, and returns some of these.
+        """
         kinds = list(self._kinds)
         for kind, places in self._places_of_kinds():
             usable = choose(int(self.machines[places[0]]), kinds[kind].usable)

@@ -125,7 +125,7 @@ def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> boo
     tree = MachineTree(request, offers, view, gang.units.shape[1])
     if gang.parts:
         return bool((tree.leaves_of(gang.units, gang.parts) >= 0).all())
-    return int(tree.room.sum()) >= len(gang.units)
+    return tree.has_room_for(len(gang.units))
 
 
 class _Gang(NamedTuple):
@@ -218,11 +218,11 @@ class _Mapper:
             best = self._faster(best, self._in_regions(gang, offers, _SHARE_OF_ONE_SOCKET))
         return best
 
-    def _faster(self, best: Mapped, other: Mapped | None) -> Mapped:
-        """Return a mapping that was found otherwise if it is faster; the bound of the first holds."""
-        if other is None or other.seconds * (1 + self._timing.slack) >= best.seconds:
-            return best
-        return other._replace(least_seconds=best.least_seconds)
+    def _faster(self, best: Mapped | None, other: Mapped | None) -> Mapped | None:
+        """Return another mapping if it is faster than the best one by more than the slack."""
+        if best is None or other is None:
+            return best or other
+        return other if other.seconds * (1 + self._timing.slack) < best.seconds else best
 
     def _in_regions(self, gang: _Gang, offers: Offers, share: float = 1.0) -> Mapped | None:
         """Return the fastest mapping among the machines of each region, the first of equal ones.
@@ -231,9 +231,7 @@ class _Mapper:
         """
         best: Mapped | None = None
         for machines in _regions(self._request, gang, self._view, offers):
-            found = self._over(gang, machines, share)
-            if found and (best is None or found.seconds * (1 + self._timing.slack) < best.seconds):
-                best = found
+            best = self._faster(best, self._over(gang, machines, share))
             if best and (
                 not _is_in_one_region(gang, self._request.job) or _is_proven(best) or self._countdown.is_up
             ):
@@ -261,6 +259,8 @@ class _Mapper:
 
     def _over(self, gang: _Gang, machines: Offers, share: float) -> Mapped | None:
         tree = MachineTree(self._request, machines, self._view, gang.units.shape[1])
+        if not tree.has_room_for(len(gang.units)):
+            return None
         rooms = tree.rooms(self._offers, self._view)
         rates = self._timing.rates
         least = bounds.least_seconds(self._request.job, gang.units, gang.pairs, rooms, self._view, rates)

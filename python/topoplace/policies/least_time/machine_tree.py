@@ -92,6 +92,10 @@ class MachineTree:
             above = first + domain.reshape(-1)
         self._parent = np.concatenate(parent)
 
+    def has_room_for(self, units: int) -> bool:
+        """Return True if the machines together have room for so many units."""
+        return int(self.room.sum()) >= units
+
     def ports(self, room: Ints) -> kernels.PortTree:
         """Return the tree and its speeds."""
         uplink = np.concatenate([np.zeros(1), *(self._uplinks(*one) for one in self._domains)])
