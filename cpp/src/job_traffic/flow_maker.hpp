@@ -47,7 +47,6 @@ class FlowMaker {
     struct Part {
         std::vector<std::int32_t> vertices{};
         std::vector<Adapter> adapters{};
-        bool by_ports = false;  // its rings pass ports
     };
     // How fast the vertices of a part are joined: 0 for rings that are not planned.
     struct Joined {
@@ -60,14 +59,15 @@ class FlowMaker {
     void add_in_order(std::span<const std::int32_t> vertices, bool closed, double there, double back,
                       Made& made) const;
     void add_planned(Kind kind, std::span<const std::int32_t> vertices, double gigabytes, Made& made);
+    bool add_parts(Kind kind, double gigabytes, Made& made);
     void split(std::span<const std::int32_t> vertices);
     bool have_adapters() const;
     void list_adapters(Part& part) const;
     void add_step(const Part& one, const Part& next, std::size_t channels, double share, Made& made);
     Joined joined(Kind kind, std::span<const std::int32_t> vertices);
     bool through_switches(Kind kind, std::span<const std::int32_t> vertices, Joined& found) const;
-    void add_inside(Kind kind, Part& part, double gigabytes, std::size_t channels, Made& made);
-    void add_ring_by_ports(const Part& part, double gigabytes, std::size_t channels, double planned,
+    bool add_inside(Kind kind, Part& part, double gigabytes, std::size_t channels, Made& made);
+    bool add_ring_by_ports(const Part& part, double gigabytes, std::size_t channels, double planned,
                            Made& made);
     double seconds_alone(std::span<const Flow> flows);
     double rate_of(const collective::RingRates& rates);
