@@ -68,7 +68,8 @@ GPU7	SYS	SYS	 X
 def test_gpus_of_one_machine_have_the_numbers_of_their_devices(call: Call, tmp_path: Path) -> None:
     (tmp_path / "topo.txt").write_text(LAST_FOUR, "utf-8")
     done = call("place", tmp_path / "topo.txt", "--busy", "4-5", "--gpus", "1")
-    assert done.out.splitlines()[2].split()[0] == "7"
+    assert done.out.splitlines()[0] == "GPU 7: nothing is communicated"
+    assert done.out.splitlines()[4].split()[0] == "7"
     assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=7")
     done = call("place", tmp_path / "topo.txt", "--busy", "0", "--gpus", "1")
     assert "--busy '0': GPU 0: the GPUs are 4,5,7" in done.err
@@ -89,9 +90,7 @@ def test_gpus_in_use_by_the_text_are_named_unless_they_are_taken(call: Call, tmp
     text = "NODELIST STATE GRES GRES_USED\nn1 mixed gpu:a100:4 gpu:a100:1(IDX:0)\n"
     (tmp_path / "nodes.txt").write_text(text, "utf-8")
     done = call("place", tmp_path / "nodes.txt", "--gpus", "1")
-    assert done.out.startswith(
-        "note: The GPUs that jobs hold are free here; --busy-from reads which they are"
-    )
+    assert "\n\nnote: The GPUs that jobs hold are free here; --busy-from reads which they are" in done.out
     done = call("place", tmp_path / "nodes.txt", "--gpus", "1", "--busy-from", tmp_path / "nodes.txt")
     assert "note" not in done.out
     assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=1")
@@ -102,7 +101,8 @@ def test_a_busy_gpu_of_a_node_that_is_drained_is_no_fault(call: Call, tmp_path: 
     (tmp_path / "nodes.txt").write_text("\n".join(("NODELIST STATE GRES GRES_USED", *rows, "")), "utf-8")
     done = call("place", tmp_path / "nodes.txt", "--gpus", "2", "--busy-from", tmp_path / "nodes.txt")
     assert done.code == 0
-    assert done.out.splitlines()[2].startswith("n2 0,1 ")
+    assert done.out.startswith("n2 0,1: ")
+    assert done.out.splitlines()[4].startswith("n2 0,1 ")
 
 
 @pytest.mark.filterwarnings("default:GPUs in use on machines:UserWarning")

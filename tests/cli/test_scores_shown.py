@@ -13,7 +13,7 @@ from topoplace.objectives.effective_bandwidth import is_outside_range
 
 def heads(out: str) -> list[str]:
     """The heads of the table of candidates."""
-    return re.split(r"  +", out.splitlines()[1])
+    return re.split(r"  +", next(line for line in out.splitlines() if line.startswith("GPUs by task")))
 
 
 @pytest.mark.parametrize(

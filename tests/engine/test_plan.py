@@ -61,6 +61,10 @@ def test_an_explanation_as_a_dictionary_has_what_each_candidate_states() -> None
     assert shown["placement"] == first
     assert first == {
         "gpus": (2,),
+        "time": None,
+        "gb_per_s": None,
+        "nvls": False,
+        "slowest": None,
         "optimal": True,
         "bound": None,
         "scores": {"bottleneck_bandwidth": None, "utility": 0.5},

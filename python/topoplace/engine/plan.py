@@ -147,6 +147,7 @@ def _placement_as_dict(placement: Placement) -> dict[str, Any]:
     is_unknown = placement.slices or placement.remote or slices_without_uuid(placement)
     return {
         "gpus": placement.gpus,
+        **_communication_as_dict(placement),
         "optimal": placement.optimal,
         "bound": placement.bound,
         "scores": {name: value if math.isfinite(value) else None for name, value in placement.scores.items()},
@@ -156,6 +157,20 @@ def _placement_as_dict(placement: Placement) -> dict[str, Any]:
         "remote": placement.remote,
         "drives": placement.drives,
         "env": None if is_unknown else placement.env(),
+    }
+
+
+def _communication_as_dict(placement: Placement) -> dict[str, Any]:
+    """Return how a placed job communicates: seconds in a step, GB/s and the slowest port; null where it does not."""
+    from topoplace.objectives.job_bandwidth import placed_bandwidth
+
+    is_known = placement.job is not None and bool(placement.job.edges) and len(placement.gpus) > 1
+    carried = placed_bandwidth(placement)
+    return {
+        "time": placement.time if is_known and placement.time < math.inf else None,
+        "gb_per_s": carried.gb_per_s if 0 < carried.gb_per_s < math.inf else None,
+        "nvls": carried.by_switches,
+        "slowest": (placement.slowest or None) if is_known else None,
     }
 
 

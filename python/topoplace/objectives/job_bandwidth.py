@@ -7,6 +7,7 @@ bandwidths.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace.collective.bandwidth import DEFAULT_RATES, ring_bandwidth
@@ -19,6 +20,7 @@ from topoplace.objectives.communication import RING_KINDS
 if TYPE_CHECKING:
     from topoplace.jobs.collectives import Batch
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
 
 
@@ -52,6 +54,15 @@ def job_bandwidth(
         return JobBandwidth(rings, by_switches=False)
     best = all_reduce_bandwidth(topology, ordered, rates=rates)
     return JobBandwidth(max(best, rings), by_switches=best > rings)
+
+
+def placed_bandwidth(placement: Placement) -> JobBandwidth:
+    """Return what carries the bytes of a placed job; 0 GB/s where nothing does, or it is not known."""
+    job = placement.job
+    if len(placement.gpus) > 1 and job is not None and job.edges and not placement.remote:
+        with suppress(ValueError):  # of a machine that is too large for NCCL
+            return job_bandwidth(job, placement.gpus, placement.topology, placement.rates or DEFAULT_RATES)
+    return JobBandwidth(0.0, by_switches=False)
 
 
 def bandwidth_scores(

@@ -67,6 +67,8 @@ PEAK_TFLOP_PER_S: Final[Mapping[str, float]] = MappingProxyType(
 )
 """10¹² operations a second by model, in the words that a product name must have: in bfloat16, or in float16 if faster.
 """
+USUAL_EFFICIENCY: Final = 0.4
+"""What share of its peak a GPU reaches over a step: Llama 3 405B had .38 to .43 (arXiv 2407.21783, table 4)."""
 _WORDS: Final = tuple((frozenset(name.split()), peak) for name, peak in PEAK_TFLOP_PER_S.items())
 
 

@@ -5,19 +5,28 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from topoplace._progress import Progress
-from topoplace.cli import flags, gpu_list, job_options, launch_files, options, ranks, reading, writing
+from topoplace.cli import (
+    flags,
+    gpu_list,
+    headline,
+    job_options,
+    launch_files,
+    options,
+    ranks,
+    reading,
+    writing,
+)
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.plan import Explanation
     from topoplace.engine.policy import Policy
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.objectives.job_bandwidth import JobBandwidth
     from topoplace.placement import Placement
+    from topoplace.policies.yardsticks import Yardsticks
     from topoplace.topology.topology import Topology
 
 _NOT_PLACED = 1
@@ -92,6 +101,7 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
     from topoplace.experiments.report import topology_text
+    from topoplace.policies.yardsticks import yardsticks
 
     cluster = _cluster(reading.topology(arguments), arguments)
     job = job_options.job(arguments)
@@ -109,9 +119,12 @@ def _run(arguments: argparse.Namespace) -> int:
             _check(explained, job, cluster, policy)
     placed = None if explained.refusal else explained.candidates[0]
     busy = sorted(set(range(cluster.topology.num_gpus)).difference(cluster.free_gpus()))
+    measured = yardsticks(placed, job, cluster) if placed else None
     if arguments.json:
-        writing.as_json(explained.to_dict(cluster.topology))
+        beside = {"yardsticks": measured.to_dict() if measured else None}
+        writing.as_json(explained.to_dict(cluster.topology) | beside)
     else:
+        _print_headline(placed, measured, cluster)
         topology_text.draw(cluster.topology, busy=busy, chosen=placed.gpus if placed else ())
         _print_notes(cluster.topology, is_use_told=bool(arguments.busy or arguments.busy_from))
         _print(job, cluster, explained, placed)
@@ -179,6 +192,13 @@ def _check(explained: Explanation, job: JobGraph, cluster: Cluster, policy: Poli
 # ---- writing -----------------------------------------------------------------------------------------------------
 
 
+def _print_headline(placed: Placement | None, measured: Yardsticks | None, cluster: Cluster) -> None:
+    """Print what a placement wins, and an empty line; nothing if the job is not placed."""
+    if placed:
+        gpus, is_idle = _gpus_in_words(placed), not cluster.allocations
+        print(*headline.lines(gpus, placed, measured, is_idle=is_idle), "", sep="\n")
+
+
 def _print_notes(topology: Topology, *, is_use_told: bool) -> None:
     """Print what the text says of GPUs that are not as they look, and of those in use that --busy-from would take."""
     for note in topology.notes:
@@ -214,18 +234,11 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
 def _print_candidates(explained: Explanation, topology: Topology, title: str) -> None:
     """Print a table of the candidates, and what is to be known about it."""
     from topoplace.experiments.report import tables
+    from topoplace.objectives.job_bandwidth import placed_bandwidth
 
     candidates = explained.candidates
-    numbers = gpu_list.numbers(topology)
     are_large = any(ranks.is_large(candidate) for candidate in candidates)
     scores = [name for name in _SCORES if any(_score(name, one) != "-" for one in candidates)]
-
-    def gpus(candidate: Placement) -> str:
-        if are_large:
-            return ranks.in_short(candidate)
-        if topology.num_machines > 1:
-            return gpu_list.places(candidate.gpus, topology)
-        return " ".join(str(numbers[gpu]) for gpu in candidate.gpus)
 
     tables.show(
         (
@@ -235,15 +248,38 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
             "proven",
         ),
         [
-            (gpus(one), *_communication_cells(one), *(_score(name, one) for name in scores), _proof(one))
+            (
+                _gpus(one, are_large=are_large),
+                *_communication_cells(one),
+                *(_score(name, one) for name in scores),
+                headline.proof(one),
+            )
             for one in candidates
         ],
         title,
     )
     for remark in _remarks(explained, scores):
         print(f"- {remark}")
-    by_switches = [_NVLS] if any(_bandwidth(one).by_switches for one in candidates) else []
+    by_switches = [_NVLS] if any(placed_bandwidth(one).by_switches for one in candidates) else []
     print("; ".join((_RING, *by_switches, _TIME, *(f"{name}: {_SCORES[name]}" for name in scores))))
+
+
+def _gpus_in_words(placed: Placement) -> str:
+    """Return the GPUs of a placement as the beginning of a sentence."""
+    gpus = _gpus(placed, are_large=ranks.is_large(placed))
+    word = "GPU" if len(placed.gpus) == 1 else "GPUs"
+    return gpus if placed.topology.num_machines > 1 else f"{word} {gpus}"
+
+
+def _gpus(candidate: Placement, *, are_large: bool) -> str:
+    """Return the GPUs by task; of many, how many they are and the machines."""
+    topology = candidate.topology
+    if are_large:
+        return ranks.in_short(candidate)
+    if topology.num_machines > 1:
+        return gpu_list.places(candidate.gpus, topology)
+    numbers = gpu_list.numbers(topology)
+    return " ".join(str(numbers[gpu]) for gpu in candidate.gpus)
 
 
 def _remarks(explained: Explanation, scores: Sequence[str]) -> Iterator[str]:
@@ -292,22 +328,11 @@ def _print_environment(placed: Placement) -> None:
 def _communication_cells(placement: Placement) -> list[object]:
     """Return the bandwidth of a placement in GB/s, of rings unless it says NVLS, and its time, or "-"."""
     from topoplace.experiments.report import tables
+    from topoplace.objectives.job_bandwidth import placed_bandwidth
 
-    seconds, (gb_per_s, by_switches) = placement.time, _bandwidth(placement)
+    seconds, (gb_per_s, by_switches) = placement.time, placed_bandwidth(placement)
     carried = f"{gb_per_s:.3g} NVLS" if by_switches else gb_per_s or "-"
     return [carried, tables.duration(seconds) if 0 < seconds < math.inf else "-"]
-
-
-def _bandwidth(placement: Placement) -> JobBandwidth:
-    """Return what carries the bytes of a placed job; 0 GB/s where nothing does, or it is not known."""
-    from topoplace.collective import DEFAULT_RATES
-    from topoplace.objectives.job_bandwidth import JobBandwidth, job_bandwidth
-
-    job = placement.job
-    if len(placement.gpus) > 1 and job is not None and job.edges and not placement.remote:
-        with suppress(ValueError):  # of a machine that is too large for NCCL
-            return job_bandwidth(job, placement.gpus, placement.topology, placement.rates or DEFAULT_RATES)
-    return JobBandwidth(0.0, by_switches=False)
 
 
 def _score(name: str, placement: Placement) -> object:
@@ -317,13 +342,3 @@ def _score(name: str, placement: Placement) -> object:
     value = placement.scores.get(f"{name}_bandwidth", math.inf)
     says_nothing = math.isinf(value) or (name == "effective" and is_outside_range(placement))
     return "-" if says_nothing else value
-
-
-def _proof(placement: Placement) -> str:
-    """Return whether no placement is better, or by how many percent of its time others can be faster at most."""
-    if placement.optimal:
-        return "yes"
-    if not placement.bound:
-        return "no"
-    more = math.ceil(100 * (placement.time / placement.bound - 1))
-    return f"within {more} %" if more < 100 else "no"

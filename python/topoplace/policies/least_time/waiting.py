@@ -20,7 +20,7 @@ from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.communication import measured
 from topoplace.placement import Placement, Refusal
-from topoplace.topology.accelerators import peak_tflop_per_s
+from topoplace.topology.accelerators import USUAL_EFFICIENCY, peak_tflop_per_s
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
@@ -36,8 +36,6 @@ UNKNOWN_RUN_TIME: Final = 3600.0
 """Seconds that a job is expected to run if nothing is known."""
 _SHARE: Final = 0.2
 """What share of a step communicates on the best GPUs, for a job that does not say; as in the simulator's `StepTime`."""
-_EFFICIENCY: Final = 0.4
-"""What share of its peak a GPU reaches while it computes; as in the simulator's `StepTime`."""
 
 
 class Awaited(NamedTuple):
@@ -132,7 +130,9 @@ class Pace(NamedTuple):
         split = _seconds_split(job, pools, topology, rates) if awaited.most == 1 else inside
         peak = _peak(topology, pools)
         is_known = job.tflop is not None and peak > 0
-        compute = (job.tflop or 0.0) / (peak * _EFFICIENCY) if is_known else inside * (1 - _SHARE) / _SHARE
+        compute = (
+            (job.tflop or 0.0) / (peak * USUAL_EFFICIENCY) if is_known else inside * (1 - _SHARE) / _SHARE
+        )
         return cls(compute, inside, split if split < math.inf else inside)
 
     @property

@@ -20,7 +20,7 @@ from topoplace.engine.memo import Memo
 from topoplace.engine.request import request_key
 from topoplace.experiments.simulate.performance.models import MapaSlowdown
 from topoplace.objectives.communication import Exchange
-from topoplace.topology.accelerators import peak_tflop_per_s
+from topoplace.topology.accelerators import USUAL_EFFICIENCY, peak_tflop_per_s
 from topoplace.topology.ports import Ports
 from topoplace.topology.topology import Topology
 
@@ -89,7 +89,7 @@ class StepTime:
         shares: Mapping[str, float] = MapaSlowdown.SHARES,
         default_share: float = 0.2,
         overlap: float = 0.0,
-        efficiency: float = 0.4,
+        efficiency: float = USUAL_EFFICIENCY,
         measured_on: Topology | None = None,
     ) -> None:
         _checks.instance(steps, Mapping, "steps", ValueError)

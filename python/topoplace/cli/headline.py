@@ -1,0 +1,117 @@
+"""The first lines of a decision: what the placement wins over the lowest free ids, and how far it is from the best."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from topoplace.placement import Placement
+    from topoplace.policies.yardsticks import Speed, Yardsticks
+
+_CLEAR: Final = 1.1
+"""A ratio from which on it is told as such; a smaller one is told in per cent."""
+_TWICE: Final = 1.995
+
+
+def lines(gpus: str, placed: Placement, found: Yardsticks | None, *, is_idle: bool) -> Iterator[str]:
+    """Yield what a placement wins, and how much slower it is than the best of the idle cluster.
+
+    Args:
+        gpus: The GPUs of the placement in words.
+        placed: The placement.
+        found: The placement beside what it is measured by; None if nothing can be compared.
+        is_idle: True if the cluster has no jobs, so that the second line would say nothing.
+    """
+    if found is None:
+        yield gpus if placed.job and placed.job.edges else f"{gpus}: nothing is communicated"
+        return
+    what = "" if found.placed.gb_per_s else "communication "
+    parts = [f"{gpus}: {what}{_carried(found.placed)}", _beside_lowest(found), _proof(placed)]
+    yield "; ".join(part for part in parts if part)
+    where = "machine" if placed.topology.num_machines == 1 else "cluster"
+    more = _share_of_step(found.placed) if is_idle else _beside_idle(found, where)
+    if more:
+        yield more
+
+
+def proof(placement: Placement) -> str:
+    """Return whether no placement is better, or by how many percent of its time others can be faster at most."""
+    if placement.optimal:
+        return "yes"
+    if not placement.bound:
+        return "no"
+    more = math.ceil(100 * (placement.time / placement.bound - 1))
+    return f"within {more} %" if more < 100 else "no"
+
+
+def _proof(placement: Placement) -> str:
+    """Return the proof in words, if it is about time: other policies prove what they maximise."""
+    if placement.bound is None:
+        return ""
+    said = proof(placement)
+    return {"yes": "proven best", "no": ""}.get(said, f"{said} of the best")
+
+
+def _carried(speed: Speed) -> str:
+    """Return GB/s of a job that is one ring collective, else how long it communicates."""
+    from topoplace.experiments.report import tables
+
+    if not speed.gb_per_s:
+        return tables.duration(speed.seconds)
+    return f"{tables.number(speed.gb_per_s)} GB/s{' by NVLS' if speed.by_switches else ''}"
+
+
+def _beside_lowest(found: Yardsticks) -> str:
+    placed, lowest = found.placed, found.lowest
+    if lowest is None:
+        return "the lowest free ids cannot serve this job"
+    if sorted(placed.gpus) == sorted(lowest.gpus) and placed.equals(lowest):
+        return "these are the lowest free ids"
+    if placed.equals(lowest):
+        return "no better than the lowest free ids: equally fast"
+    if lowest.seconds < placed.seconds:
+        return (
+            f"the lowest free ids are faster: {_carried(lowest)} ({_times(placed.seconds / lowest.seconds)})"
+        )
+    return f"the lowest free ids {_carried(lowest)} ({_times(lowest.seconds / placed.seconds)})"
+
+
+def _beside_idle(found: Yardsticks, where: str) -> str:
+    """Return how much longer the job communicates, and how long a step takes, than at best without other jobs."""
+    placed, idle = found.placed, found.idle
+    parts = [f"as fast as at best on the idle {where}", _share_of_step(placed)]
+    if not placed.equals(idle):
+        parts[0] = f"at best on the idle {where} {_carried(idle)}: communication takes "
+        parts[0] += _longer(placed.seconds / idle.seconds)
+        if placed.step_s is not None and idle.step_s is not None:
+            parts[0] += f", a step {_longer(placed.step_s / idle.step_s)}"
+    return "; ".join(part for part in parts if part)
+
+
+def _share_of_step(placed: Speed) -> str:
+    """Return what share of a step communicates; "" if it is not known how long a step computes."""
+    from topoplace.topology.accelerators import USUAL_EFFICIENCY
+
+    if placed.step_s is None:
+        return ""
+    peak = f"GPUs computing at {_percent(USUAL_EFFICIENCY)} of their peak"
+    return f"communication is {_percent(placed.seconds / placed.step_s)} of a step, {peak}"
+
+
+def _longer(ratio: float) -> str:
+    return f"{_times(ratio)} as long" if ratio >= _TWICE else f"{_percent(ratio - 1)} longer"
+
+
+def _percent(share: float) -> str:
+    from topoplace.experiments.report import tables
+
+    return f"{tables.number(float(f'{100 * share:.2g}'))} %"
+
+
+def _times(ratio: float) -> str:
+    """Return a ratio above 1 in words."""
+    if ratio < _CLEAR:
+        return _percent(ratio - 1)
+    return f"{ratio:.0f} ×" if ratio >= 9.95 else f"{ratio:.2g} ×"

@@ -1,0 +1,137 @@
+"""What a placement wins: the same job on the lowest free GPUs, and at best on the cluster without jobs.
+
+Both are decisions of their own, so this is for answers that people read; no policy asks for it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+
+from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.objectives.communication import communication_time
+from topoplace.objectives.job_bandwidth import only_ring, placed_bandwidth
+from topoplace.placement import Placement
+from topoplace.policies.least_time.policy import LeastTime
+from topoplace.policies.sc17.first_come import FirstComeFirstServed
+from topoplace.topology.accelerators import USUAL_EFFICIENCY, peak_tflop_per_s
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.topology import Topology
+
+_SLACK: Final = 0.01
+"""Times that differ by no more than this share count as equal, as for least-time."""
+
+
+class Speed(NamedTuple):
+    """How fast a job is on certain GPUs, alone on the topology."""
+
+    gpus: tuple[int, ...]
+    """The GPU of each task."""
+    seconds: float
+    """Of communication in a step; for a job without bytes, per unit of its weights."""
+    gb_per_s: float
+    """What carries a job that is one ring collective of all its tasks: its bytes over `seconds`; 0 for other jobs."""
+    by_switches: bool
+    """True if NVSwitches reduce (NVLS), and not rings."""
+    compute_s: float | None
+    """Seconds of computing in a step; None if the job does not state its operations, or a model's peak is unknown."""
+
+    @classmethod
+    def of(cls, placement: Placement, job: JobGraph) -> Self | None:
+        """Return the speed of a job on a placement's GPUs; None if nothing there communicates over known links."""
+        gpus, topology = placement.gpus, placement.topology
+        if len(gpus) < 2 or not job.edges or placement.remote:
+            return None
+        rates = placement.rates or DEFAULT_RATES
+        seconds = communication_time(job, gpus, topology, rates=rates).seconds
+        if not 0 < seconds < math.inf:
+            return None
+        ring, compute_s = only_ring(job), _compute_s(job, gpus, topology)
+        if ring is None:
+            return cls(gpus, seconds, 0.0, by_switches=False, compute_s=compute_s)
+        by_switches = placed_bandwidth(replace(placement, job=job)).by_switches
+        return cls(gpus, seconds, float(ring.carried[0]) / seconds, by_switches, compute_s)
+
+    @property
+    def step_s(self) -> float | None:
+        """Seconds of a step that computes and then communicates; None if it is not known how long it computes."""
+        return None if self.compute_s is None else self.compute_s + self.seconds
+
+    def equals(self, other: Speed) -> bool:
+        """Return True if both take as long, but for 1 %, which least-time takes for equal."""
+        return abs(self.seconds - other.seconds) <= _SLACK * min(self.seconds, other.seconds) * (1 + _SLACK)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values that JSON can represent; docs/schemas/place.json describes them."""
+        return {
+            "gpus": list(self.gpus),
+            "time": self.seconds,
+            "gb_per_s": self.gb_per_s or None,
+            "nvls": self.by_switches,
+            "step": self.step_s,
+        }
+
+
+class Yardsticks(NamedTuple):
+    """A placement beside what it is measured by."""
+
+    placed: Speed
+    lowest: Speed | None
+    """On the free GPUs with the lowest ids, as who counts GPUs gives them: of the first machine with room, or of one
+    machine after the other. None if these do not meet the job's requirements."""
+    idle: Speed
+    """At best on the same cluster without jobs, with the GPUs in service: what least-time finds there."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the values that JSON can represent; docs/schemas/place.json describes them."""
+        return {
+            "placed": self.placed.to_dict(),
+            "lowest": None if self.lowest is None else self.lowest.to_dict(),
+            "idle": self.idle.to_dict(),
+        }
+
+
+def yardsticks(placement: Placement, job: JobGraph, cluster: Cluster) -> Yardsticks | None:
+    """Return a placement of a job beside the lowest free GPUs, and the best on the cluster without jobs.
+
+    It takes two more decisions, one of them on a copy of the cluster.
+
+    Args:
+        placement: What a policy has chosen on the cluster, and is not allocated there.
+
+    Returns:
+        None if the job does not communicate, takes parts of GPUs, or has GPUs that it reaches over the network.
+    """
+    placed = None if job.takes_parts or placement.slices else Speed.of(placement, job)
+    if placed is None:
+        return None
+    counted = FirstComeFirstServed().place(job, cluster)
+    lowest = Speed.of(counted, job) if isinstance(counted, Placement) else None
+    return Yardsticks(placed, lowest, _fastest_if_idle(job, cluster, (placed, *([lowest] if lowest else ()))))
+
+
+def _fastest_if_idle(job: JobGraph, cluster: Cluster, known: tuple[Speed, ...]) -> Speed:
+    """Return the fastest of the speeds that are `known`, and of the best that least-time finds without jobs."""
+    idle = cluster.copy()
+    for job_id in tuple(idle.allocations):
+        idle.release(job_id)
+    found = LeastTime().place(job.with_(min_utility=0.0), idle)
+    best = Speed.of(found, job) if isinstance(found, Placement) else None
+    fastest = known[0]
+    for one in (*known, best):
+        if one is not None and one.seconds < fastest.seconds:
+            fastest = one
+    return fastest
+
+
+def _compute_s(job: JobGraph, gpus: tuple[int, ...], topology: Topology) -> float | None:
+    """Return how long the slowest GPU computes in a step, at the usual share of its peak; None if not known."""
+    peaks = [
+        (peak_tflop_per_s(gpu.model or "") or 0.0) * gpu.fraction
+        for gpu in map(topology.gpus.__getitem__, gpus)
+    ]
+    return job.tflop / (min(peaks) * USUAL_EFFICIENCY) if job.tflop and min(peaks) else None

@@ -1,0 +1,67 @@
+"""`topoplace place` begins with what it wins, and how far that is from the best of the idle machine."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from command_line import Call
+
+
+def first_lines(out: str) -> list[str]:
+    return out.partition("\n\n")[0].splitlines()
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (
+            "dgx1-v100 --busy 0,5",
+            [
+                "GPUs 2 3 7 6: 40 GB/s; the lowest free ids 6 GB/s (6.7 ×); proven best",
+                "at best on the idle machine 80 GB/s: communication takes 2 × as long",
+            ],
+        ),
+        ("dgx1-v100", ["GPUs 0 1 2 3: 80 GB/s; these are the lowest free ids; proven best"]),
+        (
+            "dgx-h100 --gpus 8 --pattern allreduce",
+            ["GPUs 0 1 2 3 4 5 6 7: 476 GB/s by NVLS; these are the lowest free ids; proven best"],
+        ),
+        (
+            "dgx1-v100 --busy 0,1,4,6 --pattern chain",
+            [
+                "GPUs 2 3 7 5: communication 20 ms; the lowest free ids 41.7 ms (2.1 ×); proven best",
+                "at best on the idle machine 10 ms: communication takes 2 × as long",
+            ],
+        ),
+        (
+            "dgx1-v100 --busy 0,5 --policy baseline",
+            [
+                "GPUs 1 2 3 4: 6 GB/s; these are the lowest free ids",
+                "at best on the idle machine 80 GB/s: communication takes 13 × as long",
+            ],
+        ),
+        ("dgx1-v100 --gpus 1", ["GPU 0: nothing is communicated"]),
+        ("gb200-nvl72 --gpus 4", ["tray00 0–3: 720 GB/s; these are the lowest free ids"]),
+    ],
+)
+def test_first_lines(call: Call, command: str, said: list[str]) -> None:
+    assert first_lines(call("place", *command.split()).out) == said
+
+
+def test_a_job_that_states_its_operations_is_told_its_share_of_a_step(call: Call) -> None:
+    command = "dgx1-v100 --busy 0,1,5 --parallel tensor=2,data=2 --model llama3-8b"
+    assert first_lines(call("place", *command.split()).out)[1] == (
+        "as fast as at best on the idle machine; communication is 11 % of a step, GPUs computing at 40 % of their peak"
+    )
+
+
+def test_json_has_the_same_figures(call: Call) -> None:
+    printed = json.loads(call("place", "dgx1-v100", "--busy", "0,5", "--json").out)
+    best = printed["placement"]
+    assert (best["gb_per_s"], best["time"], best["slowest"]) == (40, 0.0375, "rings of GPUs 2, 3, 6, 7")
+    assert best == printed["candidates"][0]
+    beside = printed["yardsticks"]
+    assert [beside[name]["gb_per_s"] for name in ("placed", "lowest", "idle")] == [40, 6, 80]
+    assert beside["placed"]["time"] == best["time"]
