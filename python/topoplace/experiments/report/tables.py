@@ -18,6 +18,8 @@ _USUAL_WIDTH = 80
 _SHORT: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _LONG: Final = ((86370, "d", 3600, "h", 24), (3599.5, "h", 60, "min", 60), (0, "min", 1, "s", 60))
 """The least seconds told in a unit, the unit, and its next smaller one: seconds, name, and number in the unit."""
+_RULES: Final = 3
+"""Columns of the terminal between two columns of a table of rich; there is one more in all."""
 _LONGEST_NAME = 20
 """Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
 
@@ -103,22 +105,39 @@ def _show_rich(
     except ImportError:
         return False
     console = Console()
-    longest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
-    least = [  # heads break between their words
-        max(min(length, _LONGEST_NAME), *map(len, column.split() or [""]))
-        for column, length in zip(columns, longest, strict=True)
-    ]
-    if sum(width + 3 for width in least) > console.width:
+    widths = column_widths(columns, cells, console.width - _RULES * len(columns) - 1)
+    if widths is None:
         return False  # too narrow: plain text is printed in parts
     table = Table(title=Text(plain(title)) if title else None, title_justify="left", box=SIMPLE_HEAD)
-    for column, width, right in zip(columns, least, numeric, strict=True):
-        table.add_column(Text(column), justify="right" if right else "left", min_width=width, overflow="fold")
+    for column, width, right in zip(columns, widths, numeric, strict=True):
+        table.add_column(Text(column), justify="right" if right else "left", width=width, overflow="fold")
     for i, row in enumerate(cells):
         colour = colours[i] if colours else ""
         shades = [colour] * len(row) if isinstance(colour, str) else colour
         table.add_row(*map(Text, row, shades))
     console.print(table)
     return True
+
+
+def column_widths(columns: Sequence[str], cells: Sequence[Sequence[str]], most: int) -> list[int] | None:
+    """Return the widths of columns, `most` together, that break no word; None if there are none.
+
+    Left to itself, rich cuts the last columns. Short texts stay on one line, then longer ones, then heads.
+    """
+    longest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
+    widths = [
+        max(min(length, _LONGEST_NAME), *(len(word) for text in texts for word in text.split()), 0)
+        for length, texts in zip(longest, zip(columns, *cells, strict=True), strict=True)
+    ]
+    spare = most - sum(widths)
+    if spare < 0:
+        return None
+    for wanted in (longest, list(map(len, columns))):
+        for i in sorted(range(len(widths)), key=lambda column: wanted[column] - widths[column]):
+            more = min(max(0, wanted[i] - widths[i]), spare)
+            widths[i] += more
+            spare -= more
+    return widths
 
 
 def write(columns: Sequence[str], rows: Iterable[Sequence[object]], folder: Path, name: str) -> list[Path]:
