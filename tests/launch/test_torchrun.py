@@ -70,3 +70,22 @@ def test_the_script_refuses_a_machine_that_the_job_lacks(tmp_path: Path) -> None
         1,
         "torchrun.sh: n7 is none of the job's 2 machines; set TOPOPLACE_MACHINE\n",
     )
+
+
+@pytest.mark.parametrize("machine", ["esac", "in", "n0"])
+def test_the_script_knows_a_machine_of_any_name(tmp_path: Path, machine: str) -> None:
+    """A shell would take esac for the end of the list of machines."""
+    launch = tp.Placement((1, 6, 3), topology=cluster(("n1", machine))).launch("torchrun")
+    for name, text in {**launch.files, "torchrun": '#!/bin/sh\necho "$2" "$CUDA_VISIBLE_DEVICES"\n'}.items():
+        (tmp_path / name).write_text(text, "utf-8")
+    (tmp_path / "torchrun").chmod(0o755)
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}", "TOPOPLACE_MACHINE": machine}
+    done = subprocess.run(
+        ["sh", "torchrun.sh", "true"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("--node-rank=1 2\n", "")

@@ -75,9 +75,9 @@ def _start(ranks: Ranks, machines: Sequence[Node]) -> str:
         count = len(machines[0].tasks)
         return f'{head}{shown}{own}{renumbered}exec torchrun --standalone --nproc-per-node={count} --no-python "$@"\n'
     cases = "".join(
-        f"    {node.machine}) {'; '.join([*exported(node.variables), f'node={i} count={len(node.tasks)}'])} ;;\n"
+        f"    ({node.machine}) {'; '.join([*exported(node.variables), f'node={i} count={len(node.tasks)}'])} ;;\n"
         for i, node in enumerate(machines)
-    )
+    )  # behind a parenthesis, even esac is a name
     return (
         f"{head}{shown}choose() {{\n    case $1 in\n{cases}    *) return 1 ;;\n    esac\n}}\n"
         'machine=${TOPOPLACE_MACHINE:-$(uname -n)}\nchoose "$machine" || choose "${machine%%.*}" || {\n'
