@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import NamedTuple
+from unittest.mock import Mock
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
 from hypothesis import given
 
-from topoplace import kernels
+from topoplace import _core, kernels
 from topoplace.errors import SearchTimeoutError
 
 
@@ -211,6 +213,28 @@ def test_a_search_out_of_time_says_so() -> None:
         kernels.pack_groups(
             [-1] + [0] * 400, [10**6, *rooms], [-1] + [0] * 300, [0] + [1] * 300, [0, *sizes], max_nodes=1
         )
+
+
+def test_a_search_that_ends_at_its_own_limit_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """42 groups in 14 domains that they fill without a rest reach it, after half a minute."""
+    monkeypatch.setattr(
+        _core, "pack_groups", Mock(return_value=(False, np.zeros((0, 3), np.int32), False, False, 1))
+    )
+    with pytest.raises(SearchTimeoutError) as raised:
+        kernels.pack_groups([-1, 0], [9, 9], [-1], [0], [9])
+    assert (
+        str(raised.value)
+        == "no packing found within the search's own limit of 65536 nodes, although one may exist"
+    )
+    with pytest.raises(
+        SearchTimeoutError, match=r"within timeout = 2 and the search's own limit of 65536 nodes"
+    ):
+        kernels.pack_groups([-1, 0], [9, 9], [-1], [0], [9], timeout=2)
+
+
+def test_the_own_limit_is_the_one_of_the_kernel() -> None:
+    header = (Path(__file__).parents[2] / "cpp" / "src" / "groups" / "fit.hpp").read_text("utf-8")
+    assert "nodes_left_ = 1U << 16;" in header
 
 
 def test_a_wrong_packing_is_not_verified() -> None:

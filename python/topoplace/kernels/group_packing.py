@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -12,6 +12,8 @@ from topoplace.errors import SearchTimeoutError
 from topoplace.kernels.arguments import INT32_MAX, integers, node_limit, seconds
 
 Ints = NDArray[np.int32]
+_OWN_LIMIT: Final = 1 << 16
+"""Nodes of the search for a packing, `Fit::nodes_left_` in cpp/src/groups/fit.hpp."""
 
 
 class GroupPacking(NamedTuple):
@@ -42,7 +44,8 @@ def pack_groups(
     """Put the tasks of a job into a tree of domains, each group inside one domain; None if that is impossible.
 
     Domain 0 is the root; parents have smaller numbers, and all leaves have the same depth. Group 0 is the job, of depth
-    0; parents have smaller numbers and smaller depths. Whether a packing exists is decided exactly. The packing uses
+    0; parents have smaller numbers and smaller depths. Whether a packing exists is decided exactly, unless that takes
+    the search more than 2^16 nodes, its own limit, which no argument raises. The packing uses
     the fewest domains, from the top down, and of as many those with the least room: the packing says `fewest`. That is
     so unless the job has too many tasks and kinds of groups for the size of the tree; then each domain uses few of its
     children.
@@ -59,7 +62,7 @@ def pack_groups(
             The search for even shares ends after 2^18 nodes.
 
     Raises:
-        SearchTimeoutError: If a limit ends the search before a packing is found.
+        SearchTimeoutError: If a limit ends the search before a packing is found: `timeout`, `max_nodes` or its own.
         ValueError: For an argument that is out of range.
     """
     found, shares, complete, fewest, nodes = _core.pack_groups(
@@ -71,7 +74,10 @@ def pack_groups(
     if found:
         return GroupPacking(shares, complete, fewest, nodes)
     if not complete:
-        raise SearchTimeoutError(f"no packing found; timeout = {timeout} s, max_nodes = {max_nodes}", None)
+        given = {"timeout": timeout, "max_nodes": max_nodes}
+        limits = [f"{name} = {value}" for name, value in given.items() if value is not None]
+        ended = " and ".join([*limits, f"the search's own limit of {_OWN_LIMIT} nodes"])
+        raise SearchTimeoutError(f"no packing found within {ended}, although one may exist", None)
     return None
 
 
