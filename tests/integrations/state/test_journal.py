@@ -251,6 +251,9 @@ def test_what_is_no_journal_is_refused(tmp_path: Path) -> None:
         Journal(tmp_path / "none", read_only=True)
     with pytest.raises(JournalError, match="a directory, not a journal"):
         Journal(tmp_path, read_only=True)
+    for read_only in (True, False):
+        with pytest.raises(JournalError, match="n: File name too long"):
+            Journal("n" * 300, read_only=read_only)
     (tmp_path / "empty").touch()
     with pytest.raises(JournalError, match="empty, not a journal"):
         Journal(tmp_path / "empty", read_only=True)

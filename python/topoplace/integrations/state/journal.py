@@ -13,6 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sqlite3
+import stat
 import time
 import weakref
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -52,9 +53,8 @@ class Journal:
             raise JournalError(f"path = {_checks.shown(str(self._path))} has a NUL character")
         self._process = os.getpid()
         self._read_only = _checks.flag(read_only, "read_only", JournalError)
-        if self._read_only and not self._path.is_file():
-            why = "a directory, not a journal" if self._path.is_dir() else "there is no such file"
-            raise JournalError(f"{self._path}: {why}")
+        if self._read_only and (why := _why_no_file(self._path)):
+            raise JournalError(f"path = {self._path}: {why}")
         self._latest: dict[str, Entry] | None = None
         self._graphs: dict[str, JobGraph] = {}
         self._lock = None if self._read_only else _locked(self._path)
@@ -313,6 +313,19 @@ def _stage(text: str) -> Stage:
 def _name_of(graph: JobGraph) -> str:
     """Return the name under which a journal keeps a job graph: a digest."""
     return hashlib.sha256(graph.to_json().encode("ascii")).hexdigest()[:32]
+
+
+def _why_no_file(path: Path) -> str | None:
+    """Return why `path` cannot be read as a file; None if it can."""
+    try:
+        mode = path.stat().st_mode
+    except FileNotFoundError:
+        return "there is no such file"
+    except OSError as error:  # such as a name that is too long
+        return str(error.strerror)
+    if stat.S_ISDIR(mode):
+        return "a directory, not a journal"
+    return None if stat.S_ISREG(mode) else "neither a file nor a link to one"
 
 
 def _locked(path: Path) -> FileLock:
