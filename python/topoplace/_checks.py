@@ -98,7 +98,7 @@ def thousandths(value: object, what: str, error: Error, *, low: float = 0.0, hig
 
 def real(value: object, what: str, error: Error, *, low: float = 0.0, high: float = math.inf) -> float:
     """Return `value` as a finite float within low..high; refuse bools, strings, NaN and infinities."""
-    if type(value) is float and low <= value <= high and value != math.inf:
+    if type(value) is float and low <= value <= high and -math.inf < value < math.inf:
         return (
             value + 0.0
         )  # the usual case, kept fast: decisions that take microseconds check their arguments too

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Hashable, Sequence
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -230,10 +234,32 @@ def test_a_batch_has_the_oldest_jobs_that_fit_together(
     assert rules[0].batches == rules[1].batches
 
 
-@pytest.mark.parametrize("postponed", [-1, 2**62 + 1])
-def test_a_number_of_postponements_that_cannot_be_is_refused(postponed: int) -> None:
-    with pytest.raises(ValueError, match=f"postponed = {postponed}"):
-        QueuedJob("a", tp.JobGraph.ring(1), postponed=postponed)
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("postponed", value) for value in (-1, 2**62 + 1)),
+        *(("job_id", value) for value in (7, "", None)),
+        *(("submit_time", value) for value in ("0", None, True, math.nan, math.inf, -math.inf)),
+        *(("requested_time", value) for value in ("60", None, True, -1.0, math.inf)),
+    ],
+)
+def test_a_value_that_no_queued_job_has_is_refused(field: str, value: object) -> None:
+    given: dict[str, Any] = {"job_id": "a", field: value}
+    with pytest.raises(ValueError, match=f"^{field} = {re.escape(repr(value))} is not "):
+        QueuedJob(job=tp.JobGraph.ring(1), **given)
+
+
+def test_a_queued_job_may_come_before_time_0_and_state_no_limit() -> None:
+    entry = QueuedJob("a", tp.JobGraph.ring(1), submit_time=-5, requested_time=np.float64("nan"))
+    assert entry == QueuedJob("a", entry.job, -5.0)
+
+
+@pytest.mark.parametrize("now", [math.nan, math.inf, "1", None, True], ids=repr)
+@pytest.mark.parametrize("policy", ["least-time", "fcfs", "drmaestro"])
+def test_a_plan_is_for_a_time(policy: str, now: Any) -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    with pytest.raises(ValueError, match=f"^now = {re.escape(repr(now))} is not a (finite )?number$"):
+        tp.policies.get(policy).plan([], cluster, now)
 
 
 def test_what_is_no_queue_is_refused_by_its_place() -> None:
@@ -244,5 +270,3 @@ def test_what_is_no_queue_is_refused_by_its_place() -> None:
     refuse_duplicates([one, QueuedJob("b", one.job)])
     with pytest.raises(ValueError, match=r"queue\[2\]\.job_id = 'a' is in the queue twice"):
         refuse_duplicates([one, QueuedJob("b", one.job), QueuedJob("a", one.job)])
-    with pytest.raises(ValueError, match=r"queue\[1\]\.job_id = 7"):
-        refuse_duplicates([one, QueuedJob(7, one.job)])  # type: ignore[arg-type]

@@ -385,19 +385,10 @@ def test_explain_names_what_is_missing() -> None:
     assert [candidate.gpus for candidate in explained.candidates] == [(0,)]
 
 
-@pytest.mark.parametrize("now", [float("nan"), float("inf"), "1", None, True], ids=repr)
-def test_a_time_that_is_no_finite_number_is_refused(now: Any) -> None:
-    with pytest.raises(ValueError, match=r"now = .* is not a (finite )?number"):
-        DRMaestro().plan(queue(one_gpu()), tp.Cluster(firestones(1)), now)
-
-
 def test_a_job_id_is_in_the_queue_once() -> None:
     cluster, (entry,) = tp.Cluster(firestones(1), HostResources(160, 512.0)), queue(one_gpu())
     with pytest.raises(ValueError, match=r"queue\[1\].job_id = '0' is in the queue twice"):
         DRMaestro().plan([entry, entry], cluster, 0.0)
-    wrong: Any = 3
-    with pytest.raises(ValueError, match=r"queue\[0\].job_id = 3 is not"):
-        DRMaestro().plan([QueuedJob(wrong, one_gpu())], cluster, 0.0)
     assert list(started(DRMaestro().plan([entry], cluster, -1.0))) == ["0"]
 
 

@@ -201,8 +201,12 @@ class PolicyDriver(ABC):
         Jobs that do not fit even the idle cluster, or have a requirement that cannot be honoured, are rejected; a
         policy with `out_of_order` may reject the former only later, when enough GPUs are free to try them. Without
         `out_of_order`, no job starts before an older one that waits. The cluster is not changed afterwards.
+
+        Args:
+            now: Time in seconds, on the clock of the jobs' submission times.
         """
         self.view_of(cluster)
+        now = _checks.real(now, "now", ValueError, low=-math.inf)
         entries = checked_queue(queue)
         with cluster.what_if() as state:
             jobs = QueueWalk(self, state)

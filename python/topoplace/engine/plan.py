@@ -24,7 +24,8 @@ class QueuedJob:
     """A waiting job: its id, its job graph, and its submission time in seconds.
 
     Raises:
-        ValueError: If `job` is not a `JobGraph` or `postponed` is negative.
+        ValueError: If `job_id` is not a non-empty string, `job` not a `JobGraph`, `submit_time` not a finite number,
+            `postponed` negative, or `requested_time` negative, infinite or no number.
     """
 
     job_id: str
@@ -36,8 +37,12 @@ class QueuedJob:
     """Run time limit in seconds that the user requested; NaN if unknown, so it is left out of comparisons by `==`."""
 
     def __post_init__(self) -> None:
+        _checks.text(self.job_id, "job_id", ValueError)
         _checks.instance(self.job, JobGraph, "job", ValueError)
+        _checks.real(self.submit_time, "submit_time", ValueError, low=-math.inf)
         _checks.integer(self.postponed, "postponed", ValueError, low=0, high=1 << 62)
+        if not (isinstance(self.requested_time, float) and math.isnan(self.requested_time)):
+            _checks.real(self.requested_time, "requested_time", ValueError)
 
 
 @dataclass(frozen=True, slots=True)
