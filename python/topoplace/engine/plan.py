@@ -41,8 +41,9 @@ class QueuedJob:
         _checks.instance(self.job, JobGraph, "job", ValueError)
         _checks.real(self.submit_time, "submit_time", ValueError, low=-math.inf)
         _checks.integer(self.postponed, "postponed", ValueError, low=0, high=1 << 62)
-        if not (isinstance(self.requested_time, float) and math.isnan(self.requested_time)):
-            _checks.real(self.requested_time, "requested_time", ValueError)
+        limit: object = self.requested_time
+        if not (isinstance(limit, float) and math.isnan(limit)):
+            _checks.real(limit, "requested_time", ValueError)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from itertools import islice
+from functools import cache
+from itertools import islice, repeat
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
@@ -124,6 +125,19 @@ class Offers(Sequence[MachineOffer]):
         for (kind, most), number in zip(kinds, counts.tolist(), strict=True):
             offer = self._kinds[kind]
             yield offer if most < 0 else offer._replace(max_tasks=min(offer.max_tasks, most)), number
+
+    def gpus(self, gpus_of: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+        """Return the GPUs that each machine offers at once, given those of each machine."""
+
+        @cache
+        def local_of(kind: int, hosted: int) -> Sequence[int]:
+            offer = self._kinds[kind]
+            most = offer.max_tasks if hosted < 0 else min(offer.max_tasks, hosted)
+            return tuple(members(offer._replace(max_tasks=most).gpus_for(most)))
+
+        hosted = repeat(-1) if self._hosted is None else self._hosted.tolist()
+        rows = zip(self.machines.tolist(), self._kind_of.tolist(), hosted, strict=False)
+        return [[gpus_of[machine][i] for i in local_of(kind, most)] for machine, kind, most in rows]
 
     def by_usable(self) -> Iterator[tuple[Mask, Ints]]:
         """Yield the GPUs that equal machines offer, and the positions of their offers."""

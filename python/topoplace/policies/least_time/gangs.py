@@ -38,7 +38,7 @@ _MOST_WORK: Final = 2_500_000
 """Hops that are loaded: about a tenth of a second."""
 _MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
 """Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
-_MOST_WORK_IF_ALIKE: Final = 200_000
+_MOST_WORK_IF_ALIKE: Final = 160_000
 """On idle machines of equal size, the first mappings are seldom improved."""
 _FEW_ITEMS: Final = 8
 _WORK_OF_FEW_ITEMS: Final = 1 << 20

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, cached_property
+from functools import cached_property
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from topoplace import kernels
 from topoplace.engine.gangs.division import Part
 from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels
-from topoplace.engine.machines.machine_class import Mask, members
+from topoplace.engine.machines.machine_class import Mask
 from topoplace.jobs.groups import MACHINE, SOCKET
 from topoplace.jobs.together import preferred_of, required_of
 from topoplace.policies.least_time import bounds
@@ -104,16 +104,7 @@ class MachineTree:
 
     def places(self, units: Ints, view: ClusterView) -> kernels.GangPlaces:
         """Return the usable GPUs of each machine, for items that are these units."""
-        gpus_of = view.classes.gpus_of
-
-        @cache
-        def local_of(mask: Mask) -> Sequence[int]:
-            return tuple(members(mask))
-
-        usable = [
-            [gpus_of[one.machine][gpu] for gpu in local_of(one.gpus_for(one.max_tasks))]
-            for one in self._offers
-        ]
+        usable = self._offers.gpus(view.classes.gpus_of)
         ends = np.cumsum([len(gpus) for gpus in usable])
         return kernels.GangPlaces(units, ends, np.array(list(chain.from_iterable(usable)), np.int32))
 
