@@ -29,6 +29,7 @@ JOBS = (
 MOVES = [
     "it starts now if running jobs move, at a cost of 1 (proven least):",
     "move 19: n2 0 → n1 1",
+    "Slurm moves no job: `scontrol requeue` stops it, and it starts again where Slurm decides",
 ]
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from scontrol_texts import node, running, waiting
-from topoplace.snapshot import Snapshot, WaitingJob, when
+from topoplace.snapshot import RunningJob, Snapshot, WaitingJob, when
 from topoplace.snapshot.records import Gathered
 
 BUSY = node("n1", 4, "0,2-3") + node("n2", 4, "0-3")
@@ -116,6 +116,17 @@ def test_the_moves_that_help_start_it_now() -> None:
         assert state.runs("21")
 
 
+def test_a_job_of_one_node_is_not_moved_to_two() -> None:
+    nodes = node("n1", 8, "0-3") + node("n2", 8, "0-5") + node("n3", 8, "0-5")
+    jobs = (running("1", "n1", "0-3"), running("2", "n2", "0-5"), running("3", "n3", "0-5"))
+    found = when(snapshot_of(*jobs, waiting("21", "TresPerNode=gres/gpu:8"), nodes=nodes), "21")
+    assert found.room is not None
+    assert (found.room.start, found.room.move) == ((), ())
+    assert when(
+        snapshot_of(*jobs, waiting("21", "TresPerNode=gres/gpu:2", more="NumNodes=3"), nodes=nodes), "21"
+    ).gpus == (4, 5, 14, 15, 22, 23)
+
+
 def test_a_job_gets_no_machine_that_it_may_not_use() -> None:
     job = waiting("21", "TresPerNode=gres/gpu:1", more="ExcNodeList=n1")
     found = when(snapshot_of(job), "21")
@@ -148,7 +159,7 @@ def gathered(num_gpus: int, running_jobs: Jobs, waiting_jobs: Jobs) -> Snapshot:
     found = Gathered(tp.Cluster(tp.Topology.from_links(num_gpus, [])))
     for i, (size, left) in enumerate(running_jobs):
         if size <= found.cluster.num_free:
-            found.runs(f"r{i}", found.cluster.free_gpus()[:size], left, f"r{i}")
+            found.runs(RunningJob(f"r{i}", found.cluster.free_gpus()[:size], left), f"r{i}")
     for i, (size, limit) in enumerate(waiting_jobs):
         found.waits(WaitingJob(f"w{i}", tp.JobGraph.independent(size), i, seconds=limit), f"w{i}")
     return found.finished()

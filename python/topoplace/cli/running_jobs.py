@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
+    from topoplace.snapshot.records import Scheduler
 
 _NEEDED = ("job_id", "gpus")
 _OPTIONAL = ("pattern", "gpu_fraction", "min_utility", "cost", "movable")
@@ -90,13 +91,17 @@ def as_dicts(moved: tuple[tuple[str, Placement], ...], cluster: Cluster) -> list
     ]
 
 
-def moves(moved: tuple[tuple[str, Placement], ...], cluster: Cluster) -> Iterator[str]:
-    """Yield a line for each moved job."""
+def moves(
+    moved: tuple[tuple[str, Placement], ...], cluster: Cluster, scheduler: Scheduler | None = None
+) -> Iterator[str]:
+    """Yield a line for each moved job, then one that says how the scheduler moves jobs."""
     for job_id, placement in moved:
         before, after = (
             gpu_list.places(gpus, cluster.topology) for gpus in (cluster.gpus_of(job_id), placement.gpus)
         )
         yield f"move {job_id}: {before} → {after}"
+    if moved and scheduler is not None:
+        yield scheduler.value
 
 
 def _add(row: dict[str, str], line: int, found: RunningJobs) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from topoplace.engine.confined import confined
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels.deadline import check_deadline, until_deadline
 from topoplace.moving.movers import FORBIDDEN, MOVE, PREEMPT, STAY
@@ -52,10 +53,16 @@ class Attempts:
     others: Policy
     """Places the jobs that move."""
     movers: Sequence[Mover]
+    excluded: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
+    """The names of the machines that a job must not get, by id."""
 
     def place(self) -> Placement | None:
         """Return where the job goes on the cluster as it is now; None if it does not fit."""
-        return _placed(self.own, self.job, self.cluster)
+        return self._placed(self.own, self.job_id, self.job)
+
+    def policy_of(self, job_id: str, policy: Policy) -> Policy:
+        """Return a policy for a job, which gives it none of the machines that it must not get."""
+        return confined(policy, self.excluded.get(job_id, ()))
 
     def fits_without(self, leaving: Iterable[int]) -> bool:
         """Return True if the job fits once these jobs, by number, have left."""
@@ -119,7 +126,7 @@ class Attempts:
         with self.cluster.what_if():
             self.cluster.allocate(self.job_id, placement, self.job)
             for mover in moving:
-                where = _placed(self.others, mover.job, self.cluster)
+                where = self._placed(self.others, mover.job_id, mover.job)
                 if where is not None:
                     self.cluster.allocate(mover.job_id, where, mover.job)
                     moved.append((mover, where))
@@ -128,6 +135,14 @@ class Attempts:
                 else:
                     return None
         return Arrangement(placement, tuple(moved), gone)
+
+    def _placed(self, policy: Policy, job_id: str, job: JobGraph) -> Placement | None:
+        """Return a placement; None if nothing fits, none is found in time, or the policy cannot place the job."""
+        check_deadline()
+        try:
+            return self.policy_of(job_id, policy).place(job, self.cluster)
+        except (SearchTimeoutError, ValueError):
+            return None
 
     def _release(self, numbers: Iterable[int]) -> None:
         for number in until_deadline(numbers):
@@ -139,8 +154,9 @@ class _Backtracking:
 
     def __init__(self, attempts: Attempts, moving: Sequence[Mover]) -> None:
         self.cluster = attempts.cluster
-        self.waiting = [(attempts.job_id, attempts.job, attempts.own)]
-        self.waiting += [(mover.job_id, mover.job, attempts.others) for mover in moving]
+        jobs = [(attempts.job_id, attempts.job, attempts.own)]
+        jobs += [(mover.job_id, mover.job, attempts.others) for mover in moving]
+        self.waiting = [(job_id, job, attempts.policy_of(job_id, policy)) for job_id, job, policy in jobs]
         self.chosen: list[Placement] = []
         """Where the jobs go, in the order of `waiting`."""
         self.complete = True
@@ -182,12 +198,3 @@ class _Backtracking:
                 yield placement
             else:
                 self.complete = False
-
-
-def _placed(policy: Policy, job: JobGraph, cluster: Cluster) -> Placement | None:
-    """Return the placement of a job; None if nothing fits, none is found in time, or the policy cannot place it."""
-    check_deadline()
-    try:
-        return policy.place(job, cluster)
-    except (SearchTimeoutError, ValueError):
-        return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -43,6 +43,7 @@ def defragment(
     movable: Iterable[str] | None = None,
     policy: Policy | str = policies.DEFAULT,
     min_bandwidth: float | None = None,
+    excluded: Mapping[str, Collection[str]] | None = None,
     timeout: float = 10.0,
 ) -> Defragmentation:
     """Return at most `moves` moves of running jobs, after which as many jobs like `job` fit as we find.
@@ -56,6 +57,7 @@ def defragment(
         movable: Ids of the jobs that may move, None for all.
         policy: As for `make_room`.
         min_bandwidth: As for `make_room`.
+        excluded: The names of the machines that a job must not get, by the id of the job that moves.
         timeout: Seconds after which the moves found so far are returned.
 
     Raises:
@@ -82,6 +84,7 @@ def defragment(
                 cost=_ONE_EACH,
                 policy=chosen,
                 min_bandwidth=min_bandwidth,
+                excluded=excluded,
                 job_id=unused_id(f"wanted {after}", cluster),
                 timeout=left,
             )

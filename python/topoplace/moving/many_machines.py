@@ -23,7 +23,8 @@ def search_machines(search: ExactSearch) -> float:
     """Search the machines, the cheapest first; return a lower bound on the cost of every arrangement."""
     attempts = search.attempts
     bound = _bound_across(attempts)
-    machines = on_machines(attempts.job, attempts.cluster, attempts.movers)
+    excluded = attempts.excluded.get(attempts.job_id, ())
+    machines = on_machines(attempts.job, attempts.cluster, attempts.movers, excluded)
     costs = [mover.costs for mover in attempts.movers]
     estimates = sorted(
         (CheapestLevels([costs[number] for number in numbers], [shortage]).bound(), machine)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 
 from topoplace import _checks, policies
 from topoplace.cluster.cluster import Cluster
@@ -43,6 +44,7 @@ def make_room(
     cost: MoveCosts | None = None,
     policy: Policy | str = policies.DEFAULT,
     min_bandwidth: float | None = None,
+    excluded: Mapping[str, Collection[str]] | None = None,
     job_id: str = "job",
     timeout: float = 10.0,
 ) -> Rearrangement:
@@ -69,6 +71,7 @@ def make_room(
             the `min_utility` of the job, or of a job that moves.
         min_bandwidth: Least bandwidth in GB/s of the slowest link between two tasks of the job; the job is then placed
             for the fastest such link, not by `policy`.
+        excluded: The names of the machines that a job must not get, by its id: of `job_id`, or of a job that moves.
         job_id: The name of the job in the plan, which no running job has.
         timeout: Seconds after which the best plan so far is returned.
 
@@ -83,6 +86,7 @@ def make_room(
     bound = 0.0
     with suppress(DeadlineError), deadline(timeout):
         attempts = _attempts(job, cluster, movable, cost, policy, min_bandwidth, job_id)
+        attempts = replace(attempts, excluded=_excluded(excluded, cluster))
         if (found := _without_search(attempts)) is not None:
             return found
         search = ExactSearch(attempts, timeout, start)
@@ -98,7 +102,7 @@ def _without_search(attempts: Attempts) -> Rearrangement | None:
     job_id = attempts.job_id
     if (placement := attempts.place()) is not None:
         return Rearrangement(start=((job_id, placement),))
-    refusal = attempts.own.explain(attempts.job, attempts.cluster, top=1).refusal
+    refusal = attempts.policy_of(job_id, attempts.own).explain(attempts.job, attempts.cluster, top=1).refusal
     if refusal is not None and refusal.permanent:
         return Rearrangement(reject=((job_id, refusal),), cost=math.inf, bound=math.inf)
     if not attempts.fits_without(range(len(attempts.movers))):
@@ -153,6 +157,22 @@ def _attempts(
     return Attempts(job_id, job, cluster, own, others, movers_of(cluster, movable, costs))
 
 
+def _excluded(
+    excluded: Mapping[str, Collection[str]] | None, cluster: Cluster
+) -> Mapping[str, Collection[str]]:
+    """Return `excluded`; ValueError names a machine that the cluster does not have."""
+    _checks.instance(excluded or {}, Mapping, "excluded", ValueError)
+    known = cluster.topology.gpus_of
+    different = {id(names): (job_id, names) for job_id, names in (excluded or {}).items()}
+    for job_id, names in different.values():
+        for name in names:
+            if name not in known:
+                raise ValueError(
+                    f"excluded[{_checks.shown(job_id)}]: the topology has no machine {_checks.shown(name)}"
+                )
+    return excluded or {}
+
+
 def refuse_reslicing(policy: Policy) -> None:
     """Raise ValueError for a policy that may reslice GPUs: the bounds count no GPU that is sliced now."""
     if isinstance(policy, MachinePolicy) and policy.may_reslice:
@@ -164,7 +184,8 @@ def _reason(attempts: Attempts) -> Refusal:
     with attempts.cluster.what_if() as without:
         for mover in attempts.movers:
             without.release(mover.job_id)
-        why = attempts.own.explain(attempts.job, without, top=1).refusal
+        own = attempts.policy_of(attempts.job_id, attempts.own)
+        why = own.explain(attempts.job, without, top=1).refusal
     reason = why.reason if why else "the policy does not place it"
     number = len(attempts.movers)
     return Refusal(

@@ -9,7 +9,7 @@ from topoplace.kernels.deadline import until_deadline
 from topoplace.moving.cheapest_levels import Shortage
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
@@ -24,9 +24,12 @@ def in_all(job: JobGraph, cluster: Cluster, movers: Sequence[Mover]) -> Shortage
 
 
 def on_machines(
-    job: JobGraph, cluster: Cluster, movers: Sequence[Mover]
+    job: JobGraph, cluster: Cluster, movers: Sequence[Mover], excluded: Collection[str] = ()
 ) -> Mapping[int, tuple[list[int], Shortage]]:
-    """Return for each machine that can hold the job the numbers of its jobs, and what these must leave there."""
+    """Return for each machine that can hold the job the numbers of its jobs, and what these must leave there.
+
+    excluded: the names of the machines that the job must not get.
+    """
     machine_of, out = cluster.topology.machine_of.tolist(), set(cluster.out_of_service())
     free = _free(cluster)
     left: dict[int, dict[int, int]] = defaultdict(lambda: defaultdict(int))
@@ -34,7 +37,11 @@ def on_machines(
         for gpu in mover.gpus:
             left[machine_of[gpu]][number] += 0 if gpu in out else mover.share
     found: dict[int, tuple[list[int], Shortage]] = {}
+    numbers = {name: number for number, name in enumerate(cluster.topology.machine_names)}
+    closed = {numbers[name] for name in excluded}
     for machine, by_job in until_deadline(left.items()):
+        if machine in closed:
+            continue
         needed = _needed(job) - free.get(machine, 0)
         if sum(by_job.values()) >= needed:
             gains = [(0, gain, gain) for gain in by_job.values()]

@@ -15,14 +15,24 @@ from topoplace.discovery.networks import switch_tree
 from topoplace.errors import JobGraphError, KubernetesError, SnapshotError, TopologyError
 from topoplace.integrations.kubernetes.objects.fields import check_depth, mapping
 from topoplace.integrations.kubernetes.objects.node import Node, node
-from topoplace.integrations.kubernetes.objects.pod import Place, Pod
+from topoplace.integrations.kubernetes.objects.pod import Place, Pod, Repulsion
 from topoplace.integrations.kubernetes.scheduler import predicates
 from topoplace.integrations.kubernetes.scheduler.seats import job_on
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.snapshot.idle_cluster import idle
 from topoplace.snapshot.pod_groups import Objects, PodGroup, groups
-from topoplace.snapshot.records import MOST_GPUS, MOST_JOBS, Gathered, Snapshot, WaitingJob, lowest_free
+from topoplace.snapshot.records import (
+    MOST_GPUS,
+    MOST_JOBS,
+    Gathered,
+    RunningJob,
+    Scheduler,
+    Snapshot,
+    WaitingJob,
+    lowest_free,
+    with_models_of,
+)
 from topoplace.snapshot.slurm_jobs import moment
 from topoplace.topology.topology import Topology
 
@@ -83,10 +93,12 @@ def snapshot_of(texts: KubernetesTexts, topology: Topology | None) -> Snapshot:
     if not nodes:
         raise SnapshotError("there are pods and no nodes; give `kubectl get nodes,pods -A -o json`")
     found = idle(lambda template: _described(texts, template), topology)
+    found.scheduler = Scheduler.KUBERNETES
     reader = _Reader(found, nodes)
     resource = _resource(nodes)
     jobs = list(groups(texts.objects, resource))
     with_gpus = [job for job in jobs if any(one.requests.gpus for one in job.pods)]
+    reader.add_repulsions(jobs)
     reader.add_running(with_gpus)
     reader.add_waiting(with_gpus)
     found.notes += _notes(jobs, resource, texts.left_out)
@@ -119,6 +131,16 @@ class _Reader:
         by_name = {one.name: one for one in nodes}
         self._nodes = [by_name.get(name) for name in found.cluster.topology.machine_names]
         self._machines: dict[Place, frozenset[str] | None] = {}
+        self._repelling: list[tuple[str, str, Repulsion]] = []
+        """What running pods keep away, and the label of nodes, with its value, of those from which they keep it."""
+
+    def add_repulsions(self, jobs: Sequence[PodGroup]) -> None:
+        """Note which pods the bound ones keep away from which nodes."""
+        labels = {one.name: one.labels for one in self._nodes if one is not None}
+        for one in (one for job in jobs for one in job.pods if one.node in labels):
+            for term in one.repulsions:
+                if value := labels[one.node].get(term.topology_key):
+                    self._repelling.append((term.topology_key, value, term))
 
     def add_running(self, jobs: Sequence[PodGroup]) -> None:
         """Add the bound pods: first those whose GPUs are known, as the others then have the lowest free ones."""
@@ -129,7 +151,34 @@ class _Reader:
                 gpus += self._gpus(one, gpus)
             if gpus:
                 name = f"{job.job_id} (its pods that run)" if len(pods) < len(job.pods) else job.job_id
-                self._found.runs(name, gpus, math.inf, f"pod {job.job_id}")
+                self._found.runs(self._running(name, job, pods, gpus), f"pod {job.job_id}")
+
+    def _running(self, name: str, job: PodGroup, pods: Sequence[Pod], gpus: Sequence[int]) -> RunningJob:
+        """Return a job of bound pods, each of which stays whole wherever it is made anew."""
+        stays = _why_they_stay(job, pods)
+        try:
+            graph = with_models_of(self._graph(job, pods), gpus, self._found.cluster.topology)
+        except (JobGraphError, KubernetesError) as error:
+            return RunningJob(name, tuple(gpus), stays=stays or str(error))
+        return RunningJob(name, tuple(gpus), math.inf, graph, self._machines_for(pods), stays)
+
+    def _machines_for(self, pods: Sequence[Pod]) -> frozenset[str] | None:
+        """Return the machines on which all of the pods may run; None for all."""
+        places = [self._machines_of(one.place) for one in pods]
+        places += [self._without_repelled(one) for one in pods]
+        allowed = [one for one in places if one is not None]
+        return allowed[0].intersection(*allowed[1:]) if allowed else None
+
+    def _without_repelled(self, one: Pod) -> frozenset[str] | None:
+        """Return the machines from which no running pod keeps this one away; None for all."""
+        known = [node for node in self._nodes if node is not None]
+        closed = {
+            node.name
+            for node in known
+            for key, value, term in self._repelling
+            if node.labels.get(key) == value and term.means(one.namespace, one.labels)
+        }
+        return frozenset(node.name for node in known) - closed if closed else None
 
     def _gpus(self, one: Pod, before: Sequence[int]) -> Sequence[int]:
         """Return the GPUs of a bound pod. before: those of other pods of its job."""
@@ -158,8 +207,6 @@ class _Reader:
                 graph = self._graph(job, pods)
             except (JobGraphError, KubernetesError) as error:
                 raise SnapshotError(f"pod {job.job_id}: {error}") from None
-            places = [self._machines_of(one.place) for one in pods]
-            allowed = [one for one in places if one is not None]
             self._found.waits(
                 WaitingJob(
                     job.job_id,
@@ -167,7 +214,7 @@ class _Reader:
                     min(moment(one.created) for one in pods),
                     max(one.priority for one in pods),
                     math.inf if job.seconds is None else float(job.seconds),
-                    allowed[0].intersection(*allowed[1:]) if allowed else None,
+                    self._machines_for(pods),
                     job.held,
                 ),
                 f"pod {job.job_id}",
@@ -175,8 +222,7 @@ class _Reader:
 
     def _graph(self, job: PodGroup, pods: Sequence[Pod]) -> JobGraph:
         """Return the job of pods that wait, each of them on one node."""
-        running = len(job.pods) - len(pods)
-        missing = max(0, job.size - running - len(pods))
+        missing = max(0, job.size - len(job.pods))
         if missing:
             self._found.notes.append(
                 f"pod {job.job_id}: {missing} pods of its group are not made yet, and counted."
@@ -196,6 +242,17 @@ class _Reader:
             names = frozenset(one.name for one in known if not predicates.why_not(place, one))
             self._machines[place] = None if len(names) == len(known) else names
         return self._machines[place]
+
+
+def _why_they_stay(job: PodGroup, pods: Sequence[Pod]) -> str:
+    """Return why the bound pods of a job cannot be made anew elsewhere; "" if they can."""
+    if len(pods) < max(job.size, len(job.pods)):
+        return "not all of its pods run"
+    if job.is_bound:
+        return "a DaemonSet or a node has made a pod of it"
+    if any(one.claims or one.host_ports for one in pods):
+        return "a pod of it has resource claims or ports of its node"
+    return next((one.refused for one in pods if one.refused), "")
 
 
 def _notes(jobs: Sequence[PodGroup], resource: str, left_out: Mapping[str, int]) -> Iterator[str]:

@@ -15,6 +15,8 @@ from topoplace.integrations.kubernetes.objects.pod import Pod, pod
 
 _KUEUE = "kueue.x-k8s.io/"
 _MOST_PODS = 4096
+_OF_A_NODE = ("DaemonSet", "Node")
+"""The kinds of owners that make a pod for one node."""
 _DEMANDS = {
     "required": f"{_KUEUE}podset-required-topology",
     "preferred": f"{_KUEUE}podset-preferred-topology",
@@ -34,6 +36,8 @@ class PodGroup:
     """The limit of the run time of its pods."""
     held: str = ""
     """Why it may not start."""
+    is_bound: bool = False
+    """True if what has made one of its pods makes it on its node alone."""
 
 
 @dataclass(slots=True)
@@ -119,6 +123,7 @@ def _add(
     if limit := integer(spec.get("activeDeadlineSeconds"), f"pod {job_id}: activeDeadlineSeconds"):
         job.seconds = limit
     job.held = job.held or _gates(spec)
+    job.is_bound = job.is_bound or any(kind in _OF_A_NODE for kind in _kinds_of_owners(value))
 
 
 def _other_group(value: Mapping[str, Any]) -> str:
@@ -215,6 +220,11 @@ def _key(value: Mapping[str, Any]) -> str:
 def _where(value: Mapping[str, Any]) -> str:
     """Return the start of messages about an object."""
     return f"{str(value.get('kind')).lower()} {_key(value)}"
+
+
+def _kinds_of_owners(value: Mapping[str, Any]) -> Iterator[object]:
+    for item in items(_metadata(value).get("ownerReferences"), "ownerReferences"):
+        yield mapping(item, "ownerReferences").get("kind")
 
 
 def _owners(value: Mapping[str, Any]) -> Iterator[str]:

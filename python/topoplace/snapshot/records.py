@@ -6,15 +6,19 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import Enum
 from typing import Final
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.discovery.networks import switch_tree
+from topoplace.engine.policy import Policy
 from topoplace.errors import AllocationError, SnapshotError
 from topoplace.experiments.simulate.workloads.row_report import RowReport
 from topoplace.experiments.simulate.workloads.workload import Workload
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.snapshot.own_nodes import OwnNodes
+from topoplace.topology.topology import Topology
 
 _ASSUMED: Final = (
     "a job runs for its limit of time, or the duration stated for jobs without one, on the best GPUs",
@@ -26,6 +30,13 @@ MOST_GPUS: Final = 1 << 16
 """Limit on the GPUs of a job; more are refused as a mistake."""
 
 
+class Scheduler(Enum):
+    """Who has started the jobs of a snapshot; the value says how it moves a job, as none of them does itself."""
+
+    SLURM = "Slurm moves no job: `scontrol requeue` stops it, and it starts again where Slurm decides"
+    KUBERNETES = "Kubernetes moves no pod: an evicted one ends, and its owner, if it has one, makes another"
+
+
 @dataclass(frozen=True, slots=True)
 class RunningJob:
     """A job that holds GPUs."""
@@ -34,6 +45,12 @@ class RunningJob:
     gpus: tuple[int, ...]
     seconds_left: float = math.inf
     """Seconds after the snapshot at which it has to end; infinite if that is not known."""
+    job: JobGraph | None = None
+    """What it needs wherever it runs, such as its GPUs on each node; None if that is not known."""
+    machines: frozenset[str] | None = None
+    """Names of the machines that it may use; None for all."""
+    stays: str = ""
+    """Why it cannot be moved; "" if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +72,12 @@ class WaitingJob:
 
     def excluded(self, names: Sequence[str]) -> list[str]:
         """Return those of the machines' names that it may not use."""
-        return [] if self.machines is None else [name for name in names if name not in self.machines]
+        return excluded(self.machines, names)
+
+
+def excluded(machines: frozenset[str] | None, names: Sequence[str]) -> list[str]:
+    """Return those of the names that are not among a job's machines; None for a job that may use all."""
+    return [] if machines is None else [name for name in names if name not in machines]
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +94,24 @@ class Snapshot:
     """What the text does not tell, or tells and is left out here."""
     numbers: Mapping[str, str] = field(default_factory=dict[str, str])
     """The ids of jobs, such as 102_3, by the scheduler's own number, such as 103, if that is another."""
+    scheduler: Scheduler | None = None
+    """Whose snapshot it is; None if nothing limits how jobs are divided and moved."""
+
+    def policy(self, policy: Policy) -> Policy:
+        """Return the policy for jobs of this scheduler: Slurm's get each group of `machine` on a node of its own."""
+        return OwnNodes(policy) if self.scheduler is Scheduler.SLURM else policy
+
+    def movable(self) -> list[str]:
+        """Return the ids of the running jobs that the scheduler can stop and start elsewhere."""
+        return [one.job_id for one in self.running.values() if not one.stays]
+
+    def excluded(self) -> dict[str, list[str]]:
+        """Return the names of the machines that a running or waiting job may not use, by its id, if there are any."""
+        allowed = {one.job_id: one.machines for one in self.running.values()}
+        allowed |= {one.job_id: one.machines for one in self.waiting}
+        names = self.cluster.topology.machine_names
+        others = {machines: excluded(machines, names) for machines in set(allowed.values())}
+        return {job_id: others[machines] for job_id, machines in allowed.items() if machines is not None}
 
     def workload(self, duration: float | None = None) -> Workload:
         """Return the jobs that wait and are not held for `tp.simulate`, in the order of the queue, submitted at time 0.
@@ -160,6 +200,7 @@ class Gathered:
     """What a reader has found so far: the jobs by id, and notes."""
 
     cluster: Cluster
+    scheduler: Scheduler | None = None
     running: dict[str, RunningJob] = field(default_factory=dict[str, RunningJob])
     waiting: dict[str, WaitingJob] = field(default_factory=dict[str, WaitingJob])
     notes: list[str] = field(default_factory=list[str])
@@ -167,14 +208,14 @@ class Gathered:
     assumed: list[str] = field(default_factory=list[str])
     """The running jobs, or pods, whose GPUs the text does not say."""
 
-    def runs(self, job_id: str, gpus: Sequence[int], seconds_left: float, where: str) -> None:
+    def runs(self, job: RunningJob, where: str) -> None:
         """Add a job that holds GPUs; SnapshotError names the job if it cannot hold them."""
-        self._refuse_known(job_id, where)
+        self._refuse_known(job.job_id, where)
         try:
-            self.cluster.record(job_id, gpus)
+            self.cluster.record(job.job_id, job.gpus, job.job)
         except AllocationError as error:
             raise SnapshotError(f"{where}: {error}") from None
-        self.running[job_id] = RunningJob(job_id, tuple(gpus), seconds_left)
+        self.running[job.job_id] = job
 
     def waits(self, job: WaitingJob, where: str) -> None:
         """Add a job that waits."""
@@ -202,8 +243,28 @@ class Gathered:
             )
         notes = tuple(dict.fromkeys((*self.cluster.topology.notes, *self.notes)))
         return Snapshot(
-            self.cluster, {one.job_id: one for one in running}, tuple(waiting), notes, self.numbers
+            self.cluster,
+            {one.job_id: one for one in running},
+            tuple(waiting),
+            notes,
+            self.numbers,
+            self.scheduler,
         )
+
+
+def on_each_machine(gpus: Sequence[int], topology: Topology) -> dict[int, list[int]]:
+    """Return GPUs by the number of their machine, in their order."""
+    found: dict[int, list[int]] = {}
+    for gpu in gpus:
+        found.setdefault(int(topology.machine_of[gpu]), []).append(gpu)
+    return found
+
+
+def with_models_of(job: JobGraph, gpus: Sequence[int], topology: Topology) -> JobGraph:
+    """Return a running job that stays on GPUs of the models that it has, if they are known."""
+    models = {topology.gpus[gpu].model for gpu in gpus}
+    known = tuple(sorted(model for model in models if model))
+    return job if job.gpu_model is not None or None in models else job.with_(gpu_model=known)
 
 
 def lowest_free(cluster: Cluster, machine: str, count: int, where: str) -> tuple[int, ...]:

@@ -15,10 +15,22 @@ from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import JobGraphError, SnapshotError, TopologyError
 from topoplace.integrations.requested_job import RequestedJob
 from topoplace.integrations.slurm import gres, request, task_places
+from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.snapshot import slurm_jobs
 from topoplace.snapshot.idle_cluster import idle
-from topoplace.snapshot.records import MOST_GPUS, MOST_JOBS, Gathered, Snapshot, WaitingJob, lowest_free
+from topoplace.snapshot.records import (
+    MOST_GPUS,
+    MOST_JOBS,
+    Gathered,
+    RunningJob,
+    Scheduler,
+    Snapshot,
+    WaitingJob,
+    lowest_free,
+    on_each_machine,
+    with_models_of,
+)
 from topoplace.snapshot.slurm_jobs import JobRecord
 from topoplace.snapshot.slurm_nodes import GpuKinds, NodeChoice, NodeFacts, of_json, of_text
 from topoplace.topology.topology import Topology
@@ -89,17 +101,18 @@ def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
     if len(texts.jobs) > MOST_JOBS:
         raise SnapshotError(f"more than {MOST_JOBS} jobs")
     found = idle(lambda template: _nodes(texts, template), topology)
+    found.scheduler = Scheduler.SLURM
+    choice = NodeChoice(texts.facts)
     for job in texts.jobs:
         if job.runs:
-            _add_running(found, job)
+            _add_running(found, job, choice)
     _hold_others(found, texts)
-    choice = NodeChoice(texts.facts)
     kinds = GpuKinds(found.cluster.topology, lambda: _nodes(texts, None))
     alone = {job.job_id for job in texts.jobs}
     for job in texts.jobs:
         if job.waits and not job.runs:
             _add_waiting(found, job, choice, kinds, alone)
-    found.notes += [*choice.notes, *_left_out(texts.jobs)]
+    found.notes += _left_out(texts.jobs)
     return found.finished()
 
 
@@ -149,7 +162,7 @@ def _in_use(found: Gathered, texts: SlurmTexts) -> Sequence[GpuUse]:
 # ---- running jobs ----------------------------------------------------------------------------------------------
 
 
-def _add_running(found: Gathered, job: JobRecord) -> None:
+def _add_running(found: Gathered, job: JobRecord, choice: NodeChoice) -> None:
     is_told = all(slurm_nodes.gpus_of(devices) for _, devices in job.gres if "gpu" in devices)
     gpus = list(_told(found, job)) if is_told else []
     if not gpus:
@@ -158,9 +171,50 @@ def _add_running(found: Gathered, job: JobRecord) -> None:
             found.assumed.append(f"job {job.job_id}")
     if gpus:
         found.name(job.get("JobId"), job.job_id)
-        found.runs(job.job_id, gpus, job.seconds_left, job.where)
+        nodes = on_each_machine(gpus, found.cluster.topology)
+        gpus = [gpu for own in nodes.values() for gpu in own]
+        graph = with_models_of(_kept(job, [len(own) for own in nodes.values()]), gpus, found.cluster.topology)
+        stays = _why_it_stays(job, choice)
+        running = RunningJob(job.job_id, tuple(gpus), job.seconds_left, graph, choice.of(job), stays)
+        found.runs(running, job.where)
     if _SUSPENDED in job.states:
         found.notes.append(f"{job.where} is suspended, and taken to keep its GPUs.")
+
+
+def _kept(job: JobRecord, sizes: Sequence[int]) -> JobGraph:
+    """Return a running job on as many nodes as it has now. sizes: its GPUs on each of them.
+
+    What a request of topoplace asks for besides is kept if it is about as many GPUs of as many nodes.
+    """
+    try:
+        asked = _graph(job)
+    except (JobGraphError, SnapshotError):
+        asked = None
+    if asked is None or asked.num_tasks != sum(sizes) or _sizes(asked) not in ((), tuple(sizes)):
+        asked = RequestedJob(sensitive=True).on_gpus(sum(sizes))
+    if len(sizes) == 1:
+        return asked.with_(single_machine=True)
+    if _sizes(asked):
+        return asked
+    return asked.with_(single_machine=False, max_machines=None, same_gpus=False).grouped(
+        sizes, within=MACHINE
+    )
+
+
+def _sizes(job: JobGraph) -> tuple[int, ...]:
+    """Return the numbers of GPUs of a job's nodes; () if its groups do not say them."""
+    return tuple(len(group.tasks) for group in job.groups if group.within == MACHINE)
+
+
+def _why_it_stays(job: JobRecord, choice: NodeChoice) -> str:
+    """Return why `scontrol requeue` cannot start a job elsewhere; "" if it can."""
+    if job.get("Requeue") == "0" or job.get("BatchFlag") == "0":
+        return "may not be requeued" if job.get("Requeue") == "0" else "is no batch job"
+    if "HetJobId" in job.values:
+        return "is a part of a heterogeneous job"
+    if "RUNNING" not in job.states:
+        return "is " + ", ".join(job.states).lower()
+    return next(choice.left_out(job), "")
 
 
 def _told(found: Gathered, job: JobRecord) -> Iterator[int]:
@@ -210,9 +264,7 @@ def _add_waiting(
                 f"{job.where} asks for {_checks.shown(asked[0])}, which is not read; it is left out."
             )
         return
-    reason = job.get("Reason") or ("Priority=0" if job.get("Priority") == "0" else "")
-    ours = request.is_marked(job.get("AdminComment")) and reason == "JobHeldUser"
-    is_held = job.get("Priority") == "0" or _HELD.match(reason) is not None
+    found.notes += [f"{job.where}: {what}." for what in choice.left_out(job)]
     submitted = slurm_jobs.moment(job.get("SubmitTime"))
     limit = slurm_jobs.seconds(job.get("TimeLimit"), job.where)
     for job_id in _ids(found, job):
@@ -227,10 +279,18 @@ def _add_waiting(
                 job.number("Priority"),
                 limit,
                 machines,
-                reason if is_held and not ours else "",
+                _why_held(job),
             ),
             job.where,
         )
+
+
+def _why_held(job: JobRecord) -> str:
+    """Return why a job may not start even if GPUs are free; "" if it may, or waits for topoplace's placer alone."""
+    reason = job.get("Reason") or ("Priority=0" if job.get("Priority") == "0" else "")
+    ours = request.is_marked(job.get("AdminComment")) and reason == "JobHeldUser"
+    is_held = job.get("Priority") == "0" or _HELD.match(reason) is not None
+    return reason if is_held and not ours else ""
 
 
 def _graph(job: JobRecord) -> JobGraph | None:
@@ -242,7 +302,8 @@ def _graph(job: JobRecord) -> JobGraph | None:
     if request.is_marked(mark):
         return request.parsed(mark, job.get("Comment"), nodes, job.number("SegmentSize")).job_graph()
     if each := _of_each_node(job):
-        return request.SlurmRequest(gpus=each, nodes=nodes, sensitive=True).job_graph(same_gpus=False)
+        graph = RequestedJob(sensitive=True).on_gpus(each * nodes)
+        return graph.with_(single_machine=True) if nodes == 1 else graph.grouped(each, within=MACHINE)
     return RequestedJob(sensitive=True).on_gpus(total) if total else None
 
 

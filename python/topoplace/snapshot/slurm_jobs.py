@@ -66,8 +66,11 @@ _NUMBERS_IN_JSON = {
     "SubmitTime": "submit_time",
     "EndTime": "end_time",
     "SegmentSize": "segment_size",
+    "HetJobId": "het_job_id",
     "TimeLimit": "time_limit",
 }
+_FLAGS_IN_JSON = {"Requeue": "requeue", "BatchFlag": "batch_flag"}
+_FLAGS = {"true": "1", "false": "0"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,6 +213,9 @@ def _values(job: Fields) -> dict[str, str]:
     for key, name in _NUMBERS_IN_JSON.items():
         number = _number(job.get(name))
         found[key] = "" if number is None else f"{number:.0f}"
+    found |= {key: _FLAGS.get(str(job.get(name)), "") for key, name in _FLAGS_IN_JSON.items()}
+    if found["HetJobId"] == "0":
+        found["HetJobId"] = ""
     return {key: value for key, value in found.items() if value not in _NONE}
 
 

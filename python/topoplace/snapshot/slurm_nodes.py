@@ -23,6 +23,7 @@ _ASKED_TYPE = re.compile(r"gres[:/]gpu[:/]([A-Za-z_][\w.+-]*)|(?:^|,)gpu:([A-Za-
 _TYPE_OF_A_DEVICE = re.compile(r"g[0-9]{1,4}")
 _KEYS = ("Partitions", "ActiveFeatures", "Gres", "State", "ReservationName")
 _IN_JSON = ("partitions", "active_features", "gres", "state", "reservation")
+_LIMITS = ("Partition", "Reservation", "Features", "ExcNodeList", "ReqNodeList", "NumNodes")
 _FEATURES = re.compile(r"[\w.:-]+(?:[&|][\w.:-]+)*")
 
 
@@ -61,19 +62,20 @@ class NodeChoice:
     """Which of the nodes jobs may use."""
 
     def __init__(self, nodes: dict[str, NodeFacts]) -> None:
-        self.notes: list[str] = []
-        """What jobs ask for and is not heeded."""
         self._nodes = nodes
+        self._known: dict[tuple[object, ...], frozenset[str] | None] = {}
         self._with_partitions = any(one.partitions for one in nodes.values())
 
     def of(self, job: JobRecord) -> frozenset[str] | None:
         """Return the nodes that a job may use; None for all."""
-        tests = list(self._tests(job))
-        if not tests:
-            return None
-        return frozenset(
-            name for name, facts in self._nodes.items() if all(test(name, facts) for test in tests)
-        )
+        asked = (*map(job.get, _LIMITS), _types_asked(job))
+        if asked not in self._known:
+            tests = list(self._tests(job))
+            found = frozenset(
+                name for name, facts in self._nodes.items() if all(test(name, facts) for test in tests)
+            )
+            self._known[asked] = None if len(found) == len(self._nodes) else found
+        return self._known[asked]
 
     def _tests(self, job: JobRecord) -> Iterator[Callable[[str, NodeFacts], bool]]:
         partitions = frozenset(filter(None, job.get("Partition").split(",")))
@@ -85,11 +87,8 @@ class NodeChoice:
             yield lambda _, facts: not facts.reservation
         if types := _types_asked(job):
             yield lambda _, facts: types <= facts.gpu_types
-        if asked := job.get("Features"):
-            if not _FEATURES.fullmatch(asked):
-                self.notes.append(f"{job.where}: the constraint {asked} is not read, and left out.")
-            else:
-                yield lambda _, facts: _has_features(asked, facts.features)
+        if (asked := job.get("Features")) and _FEATURES.fullmatch(asked):
+            yield lambda _, facts: _has_features(asked, facts.features)
         if excluded := job.get("ExcNodeList"):
             others = frozenset(expanded(excluded, f"{job.where}: ExcNodeList"))
             yield lambda name, _: name not in others
@@ -97,8 +96,15 @@ class NodeChoice:
             named = frozenset(expanded(required, f"{job.where}: ReqNodeList"))
             if len(named) == job.number("NumNodes"):
                 yield lambda name, _: name in named
-            else:
-                self.notes.append(f"{job.where}: that it needs {required} and other nodes is left out.")
+
+    def left_out(self, job: JobRecord) -> Iterator[str]:
+        """Yield what a job asks of nodes and `of` does not heed."""
+        if (asked := job.get("Features")) and not _FEATURES.fullmatch(asked):
+            yield f"the constraint {asked} is not read, and left out"
+        if required := job.get("ReqNodeList"):
+            named = frozenset(expanded(required, f"{job.where}: ReqNodeList"))
+            if len(named) != job.number("NumNodes"):
+                yield f"that it needs {required} and other nodes is left out"
 
     def kinds_asked(self, job: JobRecord, machines: frozenset[str] | None) -> frozenset[str]:
         """Return the types of GPUs that a job asks for, if it may use nodes with several types; else none.

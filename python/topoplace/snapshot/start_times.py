@@ -11,9 +11,9 @@ from typing import Final
 from topoplace import _checks, policies
 from topoplace._fewest import fewest
 from topoplace.cluster.cluster import Cluster
+from topoplace.engine.confined import confined
 from topoplace.engine.policy import Policy
 from topoplace.errors import SnapshotError
-from topoplace.experiments.simulate.disciplines.confined import confined
 from topoplace.experiments.simulate.disciplines.reservations import Reservation, Timetable
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.moving import MoveCosts, make_room
@@ -66,7 +66,7 @@ def when(
     fit, one after another, and keep it (conservative backfilling); those that may not start are passed over.
 
     Args:
-        policy: Places all jobs, and so decides what fits.
+        policy: Places all jobs, and so decides what fits; it divides them among nodes as the scheduler does.
         cost: What moving a job costs; by default 1 for each GPU, and no job is pre-empted.
         timeout: Limit on the search for moves, in seconds.
 
@@ -79,7 +79,7 @@ def when(
     _checks.instance(chosen, Policy, "policy", ValueError)
     timeout = _checks.positive(timeout, "timeout", ValueError)
     entry = snapshot.waiting_job(_checks.text(job_id, "job_id", SnapshotError))
-    forecast = _Forecast(snapshot, entry, chosen)
+    forecast = _Forecast(snapshot, entry, snapshot.policy(chosen))
     if reason := forecast.never():
         return StartTime(entry.job_id, held=entry.held, reason=reason)
     found = forecast.in_queue()
@@ -94,6 +94,7 @@ class _Forecast:
     def __init__(self, snapshot: Snapshot, entry: WaitingJob, policy: Policy) -> None:
         self._entry = entry
         self._policy = policy
+        self._snapshot = snapshot
         self._cluster = snapshot.cluster.copy()
         self._running = list(snapshot.running.values())
         self._ahead = [one for one in snapshot.waiting[: snapshot.waiting.index(entry)] if not one.held]
@@ -141,16 +142,16 @@ class _Forecast:
 
     def room(self, cost: MoveCosts, timeout: float) -> Rearrangement:
         """Return the cheapest moves after which the job starts now."""
-        with self._after(0) as state:
-            return make_room(
-                self._entry.job,
-                state,
-                movable=[one.job_id for one in self._running],
-                cost=cost,
-                policy=self._policy,
-                job_id=self._entry.job_id,
-                timeout=timeout,
-            )
+        return make_room(
+            self._entry.job,
+            self._cluster,
+            movable=self._snapshot.movable(),
+            cost=cost,
+            policy=self._policy,
+            excluded=self._snapshot.excluded(),
+            job_id=self._entry.job_id,
+            timeout=timeout,
+        )
 
     def _first(self) -> Placement:
         """Return the placement with which the job would start as the first of the queue."""
@@ -177,7 +178,7 @@ class _Forecast:
         running = [
             Reservation(
                 one.job_id,
-                JobGraph.independent(len(one.gpus)),
+                one.job or JobGraph.independent(len(one.gpus)),
                 Placement(one.gpus, topology=topology),
                 0.0,
                 one.seconds_left,

@@ -86,7 +86,7 @@ def _as_dict(start: StartTime, found: Snapshot) -> dict[str, Any]:
         "reason": start.reason or None,
         "move": running_jobs.as_dicts(room.move, found.cluster) if room else [],
         "cost": room.cost if room else None,
-        "notes": found.notes,
+        "notes": (*found.notes, *([found.scheduler.value] if room and room.move and found.scheduler else ())),
     }
 
 
@@ -103,23 +103,23 @@ def _print(start: StartTime, found: Snapshot) -> None:
     """Print the answer, and to standard error the notes; names may be untrusted."""
     from topoplace.experiments.report import tables
 
-    for line in _lines(start, found.cluster):
+    for line in _lines(start, found):
         print(tables.plain(line))
     snapshots.print_notes(found.notes)
 
 
-def _lines(start: StartTime, cluster: Cluster) -> Iterator[str]:
+def _lines(start: StartTime, found: Snapshot) -> Iterator[str]:
     if start.held:
         yield f"job {start.job_id} is held ({start.held}); once it is not:"
     if start.reason:
         yield f"job {start.job_id} never starts: {start.reason.removeprefix('never fits: ')}"
         return
-    yield f"job {start.job_id} {_time(start)}, on {gpu_list.places(start.gpus, cluster.topology)}"
+    yield f"job {start.job_id} {_time(start)}, on {gpu_list.places(start.gpus, found.cluster.topology)}"
     if start.behind:
         first = _first(start)
         yield f"behind {_jobs(start.behind)} in the queue; as the first it {first}"
     if start.room is not None:
-        yield from _moves(start.room, cluster)
+        yield from _moves(start.room, found)
 
 
 def _time(start: StartTime) -> str:
@@ -151,11 +151,11 @@ def _duration(seconds: float) -> str:
     return tables.duration(unit * math.ceil(seconds / unit))
 
 
-def _moves(room: Rearrangement, cluster: Cluster) -> Iterator[str]:
+def _moves(room: Rearrangement, found: Snapshot) -> Iterator[str]:
     if not room.start:
         for _, refusal in (*room.defer, *room.reject):
             yield f"no move of running jobs lets it start now: {refusal.reason}"
         return
     proof = "proven least" if room.optimal else f"no plan costs less than {room.bound:g}"
     yield f"it starts now if running jobs move, at a cost of {room.cost:g} ({proof}):"
-    yield from running_jobs.moves(room.move, cluster)
+    yield from running_jobs.moves(room.move, found.cluster, found.scheduler)

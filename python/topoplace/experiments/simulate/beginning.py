@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.experiments.simulate.disciplines.confined import confined
+from topoplace.engine.confined import confined
 from topoplace.experiments.simulate.metrics import JobRecord
 from topoplace.experiments.simulate.scheduling import why_not
 from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob

@@ -4,6 +4,6 @@ To change:
 
 - Options: `discipline.py`; who starts: `discipline_queue.py`; who is expected when: `reservations.py`,
   `busy_times.py`.
-- Jobs that may use only some machines: `confined.py`; those that wait for few machines: `patience.py`.
+- Jobs that wait for few machines: `patience.py`.
 - Fair order and quotas of groups: `group_shares.py`.
 """

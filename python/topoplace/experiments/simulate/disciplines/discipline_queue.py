@@ -7,10 +7,10 @@ from bisect import bisect_right, insort
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
+from topoplace.engine.confined import confined
 from topoplace.engine.driver import without_limits
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.queues.live_queue import Decided
-from topoplace.experiments.simulate.disciplines.confined import confined
 from topoplace.experiments.simulate.disciplines.group_shares import GroupShares
 from topoplace.experiments.simulate.disciplines.patience import awaited, patience
 from topoplace.experiments.simulate.disciplines.reservations import (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from topoplace.engine.confined import Confined
 from topoplace.engine.driver import PolicyDriver
-from topoplace.experiments.simulate.disciplines.confined import Confined
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
