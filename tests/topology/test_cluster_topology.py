@@ -314,8 +314,22 @@ def test_unhealthy_gpus_can_be_marked_anywhere() -> None:
     assert rack.unhealthy_gpus == (0, 22, 23)
     assert rack.fabric == NVL72.fabric
     assert DGX1.with_unhealthy([3]).unhealthy_gpus == (3,)
-    with pytest.raises(TopologyError, match=r"gpus\[1\] = 72 is not in 0..71"):
+    with pytest.raises(TopologyError, match=r"targets\[1\] = 72 is not in 0..71"):
         NVL72.with_unhealthy([0, 72])
+
+
+def test_machines_become_unhealthy_by_name_and_healthy_again() -> None:
+    cluster = Topology.cluster(DGX1, 3)
+    broken = cluster.with_unhealthy(["machine1", 0])
+    assert broken.unhealthy_gpus == (0, *range(8, 16))
+    assert broken.with_healthy([9, 0]).unhealthy_gpus == (8, *range(10, 16))
+    assert broken.with_healthy(["machine1", 0]) == cluster
+    assert DGX1.with_unhealthy([DGX1.machine_names[0]]).with_healthy(range(8)) == DGX1
+    with pytest.raises(TopologyError, match=r"targets\[1\] = 'machine9' is no machine of the topology; did"):
+        cluster.with_unhealthy([0, "machine9"])
+    for change in (cluster.with_unhealthy, cluster.with_healthy):
+        with pytest.raises(TopologyError, match="targets = 'machine1': must be several"):
+            change("machine1")
 
 
 def test_a_cluster_cannot_be_changed_and_its_lists_are_like_tuples() -> None:

@@ -486,11 +486,22 @@ class Cluster:
 
     def _repaired(self, topology: Topology) -> Cluster:
         """Return a copy on a topology with the same machines and GPUs, of which others may be healthy."""
-        cluster = Cluster._with_state(topology, self._state.copy(), self._hosts.resources)
-        cluster._classes = self._classes
-        cluster._state.set_unhealthy(self._topology.unhealthy_gpus, unhealthy=False)
-        cluster._state.set_unhealthy(topology.unhealthy_gpus, unhealthy=True)
+        cluster = self.copy()
+        cluster._take_health(topology)
         return cluster
+
+    def take_health(self, topology: Topology) -> None:
+        """Go over to a topology that differs only in which GPUs are unhealthy; `with_topology` returns a copy instead.
+
+        Jobs stay, and so does what is drained or held. A transaction does not undo it.
+
+        Raises:
+            AllocationError: If `topology` has other machines or GPUs.
+        """
+        _checks.instance(topology, Topology, "topology", AllocationError)
+        if not keeps_numbers(self._topology, topology):
+            raise AllocationError(f"topology = {topology.name!r} has other machines or GPUs than the cluster")
+        self._take_health(topology)
 
     def snapshot(self) -> bytes:
         """Return the state, topology and jobs as bytes for `restore`; equal states give equal bytes."""
@@ -522,6 +533,11 @@ class Cluster:
         self._hosts = Hosts(topology.machine_names, resources, state)
         self._jobs: Mapping[str, JobGraph] = JobNotes[JobGraph](state, GRAPH)
         self._views = {}
+
+    def _take_health(self, topology: Topology) -> None:
+        self._state.set_unhealthy(self._topology.unhealthy_gpus, unhealthy=False)
+        self._state.set_unhealthy(topology.unhealthy_gpus, unhealthy=True)
+        self._topology, self._views = topology, {}
 
     def _parts_for(
         self, job: JobGraph | None, gpus: tuple[int, ...], placement: Placement | Sequence[int]

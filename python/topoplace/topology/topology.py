@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
 import numpy as np
 
 from topoplace import _checks
+from topoplace._similar_names import did_you_mean
 from topoplace.errors import TopologyError
 from topoplace.topology import devices, validate
 from topoplace.topology.devices import Component, Gpu, Nic
@@ -395,23 +396,49 @@ class Topology:
             name=name,
         )
 
-    def with_unhealthy(self, gpus: Iterable[int]) -> Topology:
-        """Return a copy in which `gpus` are marked unhealthy (they must not get jobs); other GPUs are unchanged.
+    def with_unhealthy(self, targets: Iterable[int | str]) -> Topology:
+        """Return a copy in which GPUs, and all GPUs of machines given by name, are unhealthy: they must not get jobs.
+
+        Other GPUs are unchanged; `with_healthy` is the way back.
 
         Raises:
-            TopologyError: For a number that is not a GPU's.
+            TopologyError: Names a number that is not a GPU's, or a name that is no machine's.
         """
-        broken = self._by_part(
-            _checks.integer(gpu, f"gpus[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
-            for i, gpu in enumerate(_checks.sequence(gpus, "gpus", TopologyError))
-        )
-        changed = {part: self.templates[self.template_of[part]]._marked(own) for part, own in broken.items()}
+        return self._with_health(targets, healthy=False)
+
+    def with_healthy(self, targets: Iterable[int | str]) -> Topology:
+        """Return a copy in which GPUs, and all GPUs of machines given by name, are healthy, as after a repair.
+
+        Raises:
+            TopologyError: Names a number that is not a GPU's, or a name that is no machine's.
+        """
+        return self._with_health(targets, healthy=True)
+
+    def _with_health(self, targets: Iterable[int | str], *, healthy: bool) -> Topology:
+        if isinstance(targets, str):
+            raise TopologyError(f"targets = {targets!r}: must be several GPUs or machines, not one text")
+        gpus: list[int] = []
+        for i, target in enumerate(_checks.sequence(targets, "targets", TopologyError)):
+            if not isinstance(target, str):
+                gpus.append(
+                    _checks.integer(target, f"targets[{i}]", TopologyError, low=0, high=self.num_gpus - 1)
+                )
+            elif target in self.gpus_of:
+                gpus += self.gpus_of[target]
+            else:
+                hint = did_you_mean(target, self.machine_names)
+                is_none = f"targets[{i}] = {_checks.shown(target)} is no machine of the topology"
+                raise TopologyError(is_none + (f"; {hint}" if hint else ""))
+        parts = self._by_part(gpus).items()
+        changed = {
+            part: self.templates[self.template_of[part]]._marked(own, healthy=healthy) for part, own in parts
+        }
         if self.tiling is not None:
             return replace(self, tiling=self.tiling.with_machines(changed))
         return changed.get(0, self)
 
-    def _marked(self, gpus: Collection[int]) -> Topology:
-        marked = (replace(gpu, healthy=False) if gpu.index in gpus else gpu for gpu in self.gpus)
+    def _marked(self, gpus: Collection[int], *, healthy: bool) -> Topology:
+        marked = (replace(gpu, healthy=healthy) if gpu.index in gpus else gpu for gpu in self.gpus)
         return replace(self, gpus=tuple(marked))
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:

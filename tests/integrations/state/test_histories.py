@@ -8,6 +8,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from thoroughness import thorough
 from topoplace import AllocationError, Cluster, HostResources, JobGraph, Placement, Topology, machines
 from topoplace.integrations.state import Difference, Entry, Holding, Journal, Stage, keep, recall, reconcile
@@ -105,7 +107,8 @@ def step(cluster: Cluster, journal: Journal, rng: random.Random, number: int) ->
 
 def rebuilt(before: Cluster, path: Path) -> tuple[Cluster, tuple[Difference, ...], tuple[str, ...]]:
     """Return what a restarted program has, knowing from the host only which GPUs each job is on."""
-    after = Cluster(before.topology, HOST)
+    topology = before.topology  # as it is read anew: all of it is healthy
+    after = Cluster(topology.with_healthy(topology.unhealthy_gpus), HOST)
     running = {job_id: before.gpus_of(job_id) for job_id in before.native.job_ids()}
     with Journal(path) as journal:
         lost = recall(after, journal)
@@ -125,6 +128,41 @@ def test_a_restarted_program_has_the_state_before_the_crash(tmp_path: Path) -> N
         assert after.snapshot() == cluster.snapshot(), seed
         for file in tmp_path.glob(f"{seed}*"):
             file.unlink()
+
+
+def test_a_gpu_that_was_unhealthy_stays_so(tmp_path: Path) -> None:
+    """Three states of two GPUs each; the restarted program reads a topology that calls all of them sound."""
+    sound = topologies()[0]
+    cluster = Cluster(sound).with_topology(sound.with_unhealthy([0, 1]))
+    for gpu, change in ((1, cluster.drain), (2, cluster.drain)):
+        change(gpu)
+    cluster.hold([0, 3], reason="spare")
+    with Journal(tmp_path / "journal") as journal:
+        keep(cluster, journal)
+        after = Cluster(sound)
+        assert recall(after, journal) == ()
+        assert reconcile(after, {}, journal) == ()
+    assert after.snapshot() == cluster.snapshot() == Cluster.restore(cluster.snapshot()).snapshot()
+    states = after.topology.unhealthy_gpus, after.drained_gpus(), tuple(after.held_gpus())
+    assert states == ((0, 1), (1, 2), (0, 3))
+    repaired = after.with_topology(after.topology.with_healthy([0, 1]))
+    assert repaired.out_of_service() == (0, 1, 2, 3)
+    for gpu in (1, 2):
+        after.undrain(gpu)
+    assert after.out_of_service() == (0, 1, 3)
+    after.unhold([0, 3])
+    assert after.out_of_service() == (0, 1)
+    with pytest.raises(AllocationError, match="is unhealthy"):
+        after.allocate("new", [0])
+
+
+def test_unhealthy_gpus_that_are_gone_are_named(tmp_path: Path) -> None:
+    cluster = Cluster(topologies()[0].with_unhealthy([0]))
+    with Journal(tmp_path / "journal") as journal:
+        keep(cluster, journal)
+        lost = recall(Cluster(Topology.cluster({"other": machines.get("minsky")})), journal)
+    ((machine, gpu),) = named(cluster.topology, [0])
+    assert lost == (f"GPU {gpu} of {machine} is not in the topology",)
 
 
 def test_what_the_journal_does_not_know_is_named(tmp_path: Path) -> None:

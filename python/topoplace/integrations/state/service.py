@@ -1,4 +1,4 @@
-"""What outlives a crash besides jobs: which GPUs and machines are drained or held, and how GPUs are cut into slices."""
+"""What outlives a crash besides jobs: which GPUs are drained, held or unhealthy, and how GPUs are cut into slices."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _FACT = "service"
 
 
 def keep(cluster: Cluster, journal: Journal) -> None:
-    """Write down, if it changed, what is drained and held in `cluster`, and how its GPUs are cut into MIG slices."""
+    """Write down, if it changed, what is drained, held and unhealthy in `cluster`, and how GPUs are cut into slices."""
     _checks.instance(cluster, Cluster, "cluster", JournalError)
     topology, hosts = cluster.topology, cluster.hosts
     names = topology.machine_names
@@ -34,6 +34,7 @@ def keep(cluster: Cluster, journal: Journal) -> None:
             [names[machine] for machine in sorted(hosts.drained)],
         ],
         "held": dict(sorted(held.items())),
+        "unhealthy": named(topology, topology.unhealthy_gpus),
         "slices": [[*named(topology, [gpu])[0], list(cluster.slices(gpu))] for gpu in cluster.sliced_gpus],
     }
     journal.set_fact(_FACT, json.dumps(facts))
@@ -41,6 +42,9 @@ def keep(cluster: Cluster, journal: Journal) -> None:
 
 def recall(cluster: Cluster, journal: Journal) -> tuple[str, ...]:
     """Drain, hold and slice in a cluster without jobs what `keep` wrote down; then `reconcile` records the jobs.
+
+    GPUs that were unhealthy are so in the topology of the cluster, also if it was read anew and says that they are
+    healthy: after a repair, `cluster.with_topology(cluster.topology.with_healthy(...))` is the way back.
 
     Returns:
         What could not be done, a sentence each: GPUs and machines that the topology lacks, and slices that a GPU cannot
@@ -80,6 +84,8 @@ class _Recalled:
         native.drain(*self._targets(*facts["drained"]))
         for reason, (gpus, machines) in facts["held"].items():
             native.hold(_checks.text(reason, "reason", ValueError), *self._targets(gpus, machines))
+        if broken := self._targets(facts["unhealthy"], [])[0]:
+            self._cluster.take_health(self._cluster.topology.with_unhealthy(broken))
         return self._lost
 
     def _slice(self, device: Device, slices: Iterable[Iterable[Any]]) -> None:
