@@ -1,7 +1,10 @@
 /* Reads a machine from a text, places two jobs, asks why a third one has to wait, and releases.
  *
  *     cc place.c $(pkg-config --cflags --libs topoplace_c) -o place
- *     nvidia-smi topo -m | ./place [VIRTUAL_ENVIRONMENT]
+ *     nvidia-smi topo -m | ./place [VIRTUAL_ENVIRONMENT [OPTIONS]]
+ *
+ * OPTIONS is what the text leaves open, as JSON: such a matrix does not name the GPUs' model, as '{"gpu_model": "H100"}'
+ * does, and without it a speed is assumed.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -70,7 +73,7 @@ int main(int argc, char **argv) {
 
     check(topoplace_start(argc > 1 ? argv[1] : NULL, &error), &error);
     text = read_all(&length);
-    check(topoplace_topology_from_text(text, length, NULL, "{\"gpu_model\": \"V100\"}", &topology, &error), &error);
+    check(topoplace_topology_from_text(text, length, NULL, argc > 2 ? argv[2] : NULL, &topology, &error), &error);
     free(text);
     printf("%d GPUs\n", (int)topoplace_topology_num_gpus(topology));
 

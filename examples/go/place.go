@@ -1,7 +1,10 @@
 // Reads a machine from a text, places two jobs, asks why a third one has to wait, and releases.
 //
 //	go build place.go
-//	nvidia-smi topo -m | ./place [VIRTUAL_ENVIRONMENT]
+//	nvidia-smi topo -m | ./place [VIRTUAL_ENVIRONMENT [OPTIONS]]
+//
+// OPTIONS is what the text leaves open, as JSON: such a matrix does not name the GPUs' model, as '{"gpu_model": "H100"}'
+// does, and without it a speed is assumed.
 package main
 
 /*
@@ -194,14 +197,17 @@ func (c *Cluster) placeAndPrint(id, job string) {
 
 func main() {
 	log.SetFlags(0)
-	python := ""
+	python, options := "", ""
 	if len(os.Args) > 1 {
 		python = os.Args[1]
+	}
+	if len(os.Args) > 2 {
+		options = os.Args[2]
 	}
 	check(Start(python))
 	text, err := io.ReadAll(os.Stdin)
 	check(err)
-	cluster, err := NewCluster(text, `{"gpu_model": "V100"}`, "mapa-preserve")
+	cluster, err := NewCluster(text, options, "mapa-preserve")
 	check(err)
 	defer cluster.Free()
 	fmt.Printf("%d GPUs\n", cluster.NumGPUs())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -35,9 +36,9 @@ def build(tmp_path: Path, shared_library: Path, prefix: Path) -> Build:
     return compiled
 
 
-def expected(text: str) -> str:
+def expected(text: str, gpu_model: str | None = None) -> str:
     """What the examples print, decided by the Python API."""
-    topology = tp.read(text, gpu_model="V100")
+    topology = tp.read(text, gpu_model=gpu_model)
     cluster, policy = tp.Cluster(topology), tp.policies.get("mapa-preserve")
     lines = [f"{topology.num_gpus} GPUs"]
     for job_id, job in (
@@ -83,6 +84,8 @@ def test_example_in_c(
         machine
     )
     assert run([program], {}, machine) == expected(machine)  # the Python it was built with
+    newer = re.sub("NV[12]", "NV18", machine)
+    assert run([program, sys.prefix, '{"gpu_model": "H100"}'], {}, newer) == expected(newer, "H100")
 
 
 def test_example_with_find_package(repository: Path, prefix: Path, tmp_path: Path, machine: str) -> None:
@@ -125,6 +128,8 @@ def test_example_in_go(
     go("build", "-o", tmp_path / "place", repository / "examples/go/place.go")
     loader = {"LD_LIBRARY_PATH": str(shared_library.parent)}
     assert run([tmp_path / "place", sys.prefix], loader, machine) == expected(machine)
+    newer, model = re.sub("NV[12]", "NV18", machine), '{"gpu_model": "H100"}'
+    assert run([tmp_path / "place", sys.prefix, model], loader, newer) == expected(newer, "H100")
 
 
 def test_goroutines(go: Callable[..., str], repository: Path, tmp_path: Path) -> None:
