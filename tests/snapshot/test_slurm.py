@@ -59,6 +59,23 @@ def test_requests(request_text: str, more: str, num_gpus: int) -> None:
     assert found.waiting[0].job.num_tasks == num_gpus
 
 
+@pytest.mark.parametrize(
+    "request_text",
+    [
+        "TresPerNode=gres/gpu:1000000000",
+        "TresPerJob=gres/gpu:99999999999999",
+        "TresPerNode=gres/gpu:9x TresPerTask=gres/gpu:70000",
+    ],
+)
+def test_a_job_of_too_many_gpus_is_named_and_hides_no_other(request_text: str) -> None:
+    found = tp.snapshot.read(TWO + waiting("20", request_text) + waiting("21", "TresPerNode=gres/gpu:1"))
+    assert [one.job_id for one in found.waiting] == ["21"]
+    with pytest.raises(
+        tp.SnapshotError, match=r"job '20' does not wait: job 20 asks for [0-9]+ GPUs, more than"
+    ):
+        found.waiting_job("20")
+
+
 def test_a_job_without_gpus_is_no_job_here() -> None:
     assert tp.snapshot.read(TWO + waiting("21", "ReqTRES=cpu=8,node=1")).waiting == ()
 
@@ -199,7 +216,6 @@ def test_closed_nodes_and_strangers_of_a_topology_get_no_job() -> None:
         ("hello", "'hello' is neither of Slurm nor JSON of Kubernetes"),
         ('{"a": 1}', "JSON with 'a' is not a snapshot"),
         (TWO + running("17", "n1", "0", limit="soon"), "job '17': 'soon' is not a time"),
-        (TWO + waiting("21", "TresPerNode=gres/gpu:99999"), "job 21: "),
         ("JobId= JobState=RUNNING", "a job has no number"),
         ([], "there is neither a node nor a job"),
     ],
@@ -288,7 +304,7 @@ def test_a_node_of_two_texts_is_refused() -> None:
         ("\n" + node("n3", 4, kind="a100:x"), "jobs: line 2: node 'n3': Gres = "),
         (HELD + "\n" + node("n3", 4, kind="a100:x"), "jobs: line 28: node 'n3': Gres = "),
         (node("n1", 4), "jobs: node 'n1' is there twice"),
-        (waiting("21", "TresPerNode=gres/gpu:99999"), "jobs: job 21: "),
+        (2 * waiting("21", "TresPerNode=gres/gpu:1"), "jobs: job 21 appears twice"),
         ("hello", "jobs: 'hello' is neither"),
     ],
 )

@@ -35,7 +35,7 @@ from topoplace.snapshot.slurm_jobs import JobRecord
 from topoplace.snapshot.slurm_nodes import GpuKinds, NodeChoice, NodeFacts, of_json, of_text
 from topoplace.topology.topology import Topology
 
-_GPUS = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?:[:/][A-Za-z_][\w.+-]*)?(?:[:=]([0-9]{1,9}))?(?=,|$)")
+_GPUS = re.compile(r"(?:^|,)(?:gres[:/])?gpu(?:[:/][A-Za-z_][\w.+-]*)?(?:[:=]([0-9]{1,19}))?(?=,|$)")
 _TASKS = re.compile(r"([0-9]{1,6})(?:-([0-9]{1,6}))?(?::([0-9]{1,6}))?")
 _HELD = re.compile(
     r"JobHeld|JobHoldMaxRequeue|.*_held$|Dependency|BeginTime|QOS|Assoc|Max|InvalidQOS|InvalidAccount|AccountNotAllowed|Licenses|Reservation|"
@@ -187,8 +187,8 @@ def _kept(job: JobRecord, sizes: Sequence[int]) -> JobGraph:
     What a request of topoplace asks for besides is kept if it is about as many GPUs of as many nodes.
     """
     try:
-        asked = _graph(job)
-    except (JobGraphError, SnapshotError):
+        asked = _graph(job) if _asked(job, len(sizes)) == sum(sizes) else None
+    except JobGraphError:
         asked = None
     if asked is None or asked.num_tasks != sum(sizes) or _sizes(asked) not in ((), tuple(sizes)):
         asked = RequestedJob(sensitive=True).on_gpus(sum(sizes))
@@ -254,6 +254,9 @@ def _add_waiting(
 ) -> None:
     """Add the tasks of a job. alone: the ids of all records; a task that has its own is not added by its array."""
     machines = choice.of(job)
+    if (total := _asked(job, max(1, job.number("NumNodes")))) > MOST_GPUS:
+        found.notes.append(f"{job.where} asks for {total} GPUs, more than {MOST_GPUS}, and is left out.")
+        return
     try:
         graph = _of_kinds(_graph(job), choice.kinds_asked(job, machines), machines, kinds)
     except JobGraphError as error:
@@ -296,14 +299,13 @@ def _why_held(job: JobRecord) -> str:
 def _graph(job: JobRecord) -> JobGraph | None:
     """Return the job for a policy; None if it asks for no GPU."""
     nodes = max(1, job.number("NumNodes"))
-    if (total := _asked(job, nodes)) > MOST_GPUS:
-        raise SnapshotError(f"{job.where}: it asks for {total} GPUs, more than {MOST_GPUS}")
     mark, _ = task_places.split(job.get("AdminComment"))
     if request.is_marked(mark):
         return request.parsed(mark, job.get("Comment"), nodes, job.number("SegmentSize")).job_graph()
     if each := _of_each_node(job):
         graph = RequestedJob(sensitive=True).on_gpus(each * nodes)
         return graph.with_(single_machine=True) if nodes == 1 else graph.grouped(each, within=MACHINE)
+    total = _asked(job, nodes)
     return RequestedJob(sensitive=True).on_gpus(total) if total else None
 
 
