@@ -318,6 +318,57 @@ def test_volcano_by_one_pod_at_a_time(free: list[int], size: int, is_near: bool)
     assert counts("volcano-binpack", job, cluster) == expected
 
 
+# ---- pods of several tasks --------------------------------------------------------------------------------------
+
+BY_PODS = ("slurm-tree", "slurm-block", "volcano-binpack", "kubernetes-default")
+
+
+@pytest.mark.parametrize("policy", BY_PODS)
+@given(
+    free=st.lists(st.integers(0, 4), min_size=6, max_size=6),
+    number=st.integers(1, 8),
+    size=st.integers(2, 4),
+    within=st.sampled_from([None, "rack"]),
+)
+def test_pods_of_several_tasks_go_where_single_tasks_of_smaller_machines_go(
+    policy: str, free: list[int], number: int, size: int, within: str | None
+) -> None:
+    within = None if policy in ("slurm-block", "kubernetes-default") else within
+    single = counts(policy, tasks(number, within=within), cluster_of(free, RACKS, PODS, gpus=4))
+    large = cluster_of([size * one for one in free], RACKS, PODS, gpus=4 * size)
+    job = tasks(number * size, within=within).grouped(size, within="machine")
+    found = counts(policy, job, large)
+    assert found == (None if single is None else {name: size * count for name, count in single.items()})
+
+
+@pytest.mark.parametrize("policy", BY_PODS)
+@given(
+    free=st.lists(st.integers(0, 8), min_size=6, max_size=6),
+    ranks=st.integers(1, 4).flatmap(lambda number: st.permutations(range(3 * number))),
+)
+def test_each_pod_has_one_machine(policy: str, free: list[int], ranks: list[int]) -> None:
+    pods = [tp.Group(tuple(ranks[i : i + 3]), "machine") for i in range(0, len(ranks), 3)]
+    job = tasks(len(ranks)).with_(groups=pods)
+    placement = tp.policies.get(policy).place(job, cluster_of(free, RACKS, PODS))
+    fits = sum(one // 3 for one in free) >= len(pods)
+    assert (placement is not None) == fits or (fits and policy == "slurm-block")  # which uses few blocks
+    if placement:
+        machines = names(placement)
+        assert all(len({machines[task] for task in pod.tasks}) == 1 for pod in pods)
+
+
+@pytest.mark.parametrize("policy", ["slurm-block", "volcano-binpack"])
+def test_pods_inside_segments_and_subgroups(policy: str) -> None:
+    cluster = cluster_of([2, 3, 8, 6, 4, 4], RACKS, PODS)
+    job = tasks(8).grouped(2, within="machine").grouped(4, within="rack")
+    placement = tp.policies.get(policy).place(job, cluster)
+    assert placement is not None
+    at = names(placement)
+    assert all(at[task] == at[task + 1] for task in range(0, 8, 2))
+    rack = dict(zip((f"m{i}" for i in range(6)), RACKS[1], strict=True))
+    assert all(len({rack[at[task]] for task in range(first, first + 4)}) == 1 for first in (0, 4))
+
+
 # ---- what the originals do not know --------------------------------------------------------------------------
 
 

@@ -38,8 +38,8 @@ class Pods:
     """The equal pods of a job, the nodes, and how many resources both need and have: GPUs, CPUs and memory."""
 
     def __init__(self, asked: Asked, request: JobRequest, levels: Levels, view: ClusterView) -> None:
-        """Take one pod for each task, or one for all of a job on a single machine."""
-        self.tasks = asked.size if MACHINE in asked.within else 1
+        """Take the job's pods as `asked`."""
+        self.tasks = asked.per_pod
         """The number of tasks in a pod."""
         self.room = levels.room // self.tasks
         job, hosts = request.job, view.cluster.hosts
@@ -71,7 +71,8 @@ def _free_gpus(view: ClusterView) -> Ints:
 class KubernetesDefault(SchedulerPolicy):
     """Kubernetes' default scheduler: pod after pod to the node with the most left, and with balanced resources.
 
-    A task is a pod, a job with `single_machine` is one pod. The score of a node is the mean share of its CPUs and
+    A task is a pod, or each of equal groups of `machine` for all tasks; a job with `single_machine` is one pod. The
+    score of a node is the mean share of its CPUs and
     memory that the pod leaves (NodeResourcesFit, LeastAllocated), and for pods that ask for some, how equal the used
     shares of both are (NodeResourcesBalancedAllocation), each 0 to 100 and rounded down; of equal nodes, the lowest is
     taken. GPUs only have to be there; where the hosts are unknown, they count instead.
@@ -82,6 +83,13 @@ class KubernetesDefault(SchedulerPolicy):
     """
 
     name = "kubernetes-default"
+    honours = frozenset(("groups",))
+
+    def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
+        """Return a requirement that is no equal pods, and no single one."""
+        if asked.parts or asked.prefer or set(asked.within) - {MACHINE}:
+            return "groups", "knows equal pods only"
+        return None
 
     def order(self, machine_class: MachineClass, state: MachineState, free: Mask) -> tuple[float, ...]:
         """Return the share of the GPUs in use."""
@@ -146,7 +154,8 @@ def _left_and_balanced(pods: Pods, machines: Ints, most: int) -> Floats:
 class VolcanoBinpack(SchedulerPolicy):
     """Volcano's binpack and network-topology-aware plugins: pod after pod to the fullest node, near the others.
 
-    A task is a pod, a job with `single_machine` is one pod. The levels of the fabric are tiers of hypernodes, and all
+    A task is a pod, or each of equal groups of `machine` for all tasks; a job with `single_machine` is one pod. The
+    levels of the fabric are tiers of hypernodes, and all
     machines are one more. `within` is the highest tier allowed in hard mode: of the lowest tier at which a hypernode
     has room, the one that the job fills most. `groups` are subgroups with a highest tier, each placed so inside the
     job's hypernode. `prefer`, of any level, is soft mode. The score of a node is the share of it that is used with the
@@ -170,16 +179,17 @@ class VolcanoBinpack(SchedulerPolicy):
         """Return the requirement that is none of Volcano's: nested groups, preferred ones, or ones below hypernodes."""
         if asked.within and asked.prefer:
             return "prefer", "takes a job in hard mode or in soft mode"
-        tasks = [task for group in asked.groups for task in group.tasks]
-        inner = {SOCKET, MACHINE}.intersection(group.within or SOCKET for group in asked.groups)
+        tasks = [task for group in asked.parts for task in group.tasks]
+        inner = {SOCKET, MACHINE}.intersection(group.within or SOCKET for group in asked.parts)
         if inner or SOCKET in (*asked.within, *asked.prefer) or len(set(tasks)) < len(tasks):
-            return "groups", "knows separate subgroups within levels of the fabric"
+            return "groups", "knows equal pods, and separate subgroups of them within levels of the fabric"
         return None
 
     def groups_of(self, asked: Asked) -> Sequence[Sequence[int]]:
         """Return the tasks of each subgroup, and the others."""
-        others = set(range(asked.size)).difference(*(group.tasks for group in asked.groups))
-        return [*(group.tasks for group in asked.groups), *([sorted(others)] if others else [])]
+        others = set(range(asked.size)).difference(*(group.tasks for group in asked.parts))
+        every = [*(group.tasks for group in asked.parts), *([sorted(others)] if others else [])]
+        return [asked.in_pods(tasks) for tasks in every]
 
     def shares(
         self, asked: Asked, request: JobRequest, levels: Levels, view: ClusterView
@@ -187,11 +197,14 @@ class VolcanoBinpack(SchedulerPolicy):
         """Return how many tasks each machine gets, None if the job has to wait."""
         pods = Pods(asked, request, levels, view)
         depths = [levels.depth_of[level] for level in asked.within if level != MACHINE]
-        highest, is_aware = max(depths, default=0), bool(asked.within or asked.prefer)
-        parts = [(len(group.tasks), levels.depth_of[str(group.within)], True) for group in asked.groups]
-        if rest := asked.size - sum(size for size, *_ in parts):
-            parts.append((rest // pods.tasks, 0 if parts else highest, is_aware))
-        for depth in _tiers(levels, highest) if asked.groups else (0,):
+        highest, is_aware = max(depths, default=0), bool(depths or asked.prefer)
+        parts = [
+            (len(group.tasks) // pods.tasks, levels.depth_of[str(group.within)], True)
+            for group in asked.parts
+        ]
+        if rest := asked.size // pods.tasks - sum(number for number, *_ in parts):
+            parts.append((rest, 0 if parts else highest, is_aware))
+        for depth in _tiers(levels, highest) if asked.parts else (0,):
             room = levels.totals(pods.room)[depth] * pods.tasks
             for_job = [(depth, domain) for domain in np.flatnonzero(room >= asked.size).tolist()]
             tried = [Nodes(pods, levels).with_all(parts, hypernode) for hypernode in for_job]

@@ -54,6 +54,22 @@ class Asked(NamedTuple):
     """The levels of which one domain should have the whole job."""
     groups: tuple[Group, ...]
     """The groups of fewer tasks than the job has."""
+    pods: tuple[tuple[int, ...], ...]
+    """The tasks of each pod, or of each node of Slurm: groups of equal size, of which each must have a machine."""
+    parts: tuple[Group, ...]
+    """The groups that are no pods."""
+
+    @property
+    def per_pod(self) -> int:
+        """How many tasks one machine must have together."""
+        return self.size if MACHINE in self.within else len(self.pods[0]) if self.pods else 1
+
+    def in_pods(self, tasks: Sequence[int]) -> Sequence[int]:
+        """Return tasks pod after pod."""
+        if not self.pods:
+            return tasks
+        inside = set(tasks)
+        return [task for pod in self.pods if pod[0] in inside for task in pod]
 
 
 def asked_by(job: JobGraph) -> Asked:
@@ -64,7 +80,18 @@ def asked_by(job: JobGraph) -> Asked:
     parts = [group for group in job.groups if len(group.tasks) < job.num_tasks]
     if MACHINE in within:  # which has all groups but those of its sockets
         parts = [group for group in parts if SOCKET in (group.within, group.prefer)]
-    return Asked(job.num_tasks, tuple(filter(None, within)), tuple(filter(None, prefer)), tuple(parts))
+    pods = _pods(parts, job.num_tasks)
+    others = [group for group in parts if not pods or group.within != MACHINE or group.prefer]
+    levels = tuple(filter(None, within)), tuple(filter(None, prefer))
+    return Asked(job.num_tasks, *levels, tuple(parts), pods, tuple(others))
+
+
+def _pods(groups: Sequence[Group], num_tasks: int) -> tuple[tuple[int, ...], ...]:
+    """Return the groups of machines, if these are equal parts of all tasks; () if they are not."""
+    pods = sorted(group.tasks for group in groups if group.within == MACHINE and group.prefer is None)
+    are_equal = len(set(map(len, pods))) == 1
+    tasks = sorted(task for pod in pods for task in pod)
+    return tuple(pods) if are_equal and tasks == list(range(num_tasks)) else ()
 
 
 class SchedulerPolicy(MachinePolicy):
@@ -93,7 +120,7 @@ class SchedulerPolicy(MachinePolicy):
 
     def groups_of(self, asked: Asked) -> Sequence[Sequence[int]]:
         """Return the tasks in the order in which they are placed, in one list or in one for each group."""
-        return [range(asked.size)]
+        return [asked.in_pods(range(asked.size))]
 
     def order(self, machine_class: MachineClass, state: MachineState, free: Mask) -> tuple[float, ...]:
         """Return the sort key of a machine that has room for the whole job; smaller is better."""

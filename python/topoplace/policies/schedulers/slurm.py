@@ -32,16 +32,17 @@ class SlurmPolicy(SchedulerPolicy):
     def taken(self, asked: Asked, need: int, left: Left, sizes: Sequence[int]) -> list[Share] | None:
         """Return how many of `need` tasks each machine gets; None if they have to wait.
 
-        left: is reduced. sizes: how many GPUs the largest domain of each depth has, free or not.
+        left: is reduced. sizes: for how many the largest domain of each depth has GPUs, free or not.
         """
 
     def shares(
         self, asked: Asked, request: JobRequest, levels: Levels, view: ClusterView
     ) -> Sequence[Sequence[Share]] | None:
         """Return how many tasks each machine gets, None if the job has to wait."""
-        alone = asked.size if MACHINE in asked.within else 1  # a machine has room for all tasks, or for none
+        alone = asked.per_pod
         left, found = Left(levels, levels.room // alone), list[list[Share]]()
-        sizes = view.table((_sizes, named_levels(request.job)), lambda: _sizes(request.job, view))
+        key = _sizes, named_levels(request.job), alone
+        sizes = view.table(key, lambda: _sizes(request.job, view, alone))
         for tasks in self.groups_of(asked):
             shares = self.taken(asked, len(tasks) // alone, left, sizes)
             if shares is None:
@@ -91,7 +92,8 @@ class SlurmTree(SlurmPolicy):
 
     The smallest leaf switch that fits, or else the largest one under the smallest lowest switch that fits; then, as
     near as can be, the smallest that fits the rest, or else the largest. `within` the lowest level of the fabric is
-    `--switches=1`; `single_machine` is `--nodes=1`. All machines meet above the top level.
+    `--switches=1`; `single_machine` is `--nodes=1`, and equal groups of `machine` for all tasks are `--gpus-per-node`.
+    All machines meet above the top level.
 
     Source: Slurm's topology guide and plugin at commit 284c3b95f08a. Slurm counts nodes, here GPUs are counted. Not
     modelled: node weights, the time that a job waits for its number of switches, dragonfly networks. Where no near
@@ -103,8 +105,8 @@ class SlurmTree(SlurmPolicy):
 
     def lacks(self, asked: Asked, job: JobGraph, cluster: Cluster) -> tuple[str, str] | None:
         """Return the requirement that is no limit of the switches to one."""
-        if asked.groups or asked.prefer:
-            return "groups", "knows no parts of jobs, and no preferred levels"
+        if asked.parts or asked.prefer:
+            return "groups", "knows no parts of jobs but equal ones for each node, and no preferred levels"
         leaf = next((level.name for level in cluster.topology.levels if not level.rail), None)
         if set(asked.within) - {MACHINE, leaf}:
             return "within", "takes one leaf switch, or several under any switch"
@@ -144,8 +146,8 @@ class SlurmBlock(SlurmPolicy):
 
     In it, as few blocks of the next smaller size as can hold the job, the smallest that fits the rest or else the
     largest, and so the base blocks in them. The levels of the fabric are the block sizes, the lowest one the base
-    blocks. `groups` of equal size are `--segment`: each is placed so, one after the other. Of equal blocks, the last
-    is taken.
+    blocks. `groups` of equal size are `--segment`: each is placed so, one after the other; equal ones of `machine` for
+    all tasks are `--gpus-per-node`. Of equal blocks, the last is taken.
 
     Source: Slurm's topology guide and plugin at commit 284c3b95f08a. Slurm counts nodes, here GPUs are counted. Not
     modelled: node weights, ranges of nodes, `--spread-segments`, `--consolidate-segments`.
@@ -158,28 +160,28 @@ class SlurmBlock(SlurmPolicy):
         """Return the requirement that is no segment: groups of other levels, or of different sizes."""
         if asked.prefer or set(asked.within) - {MACHINE}:
             return "groups", "chooses the level of a job by its size"
-        sizes = {len(group.tasks) for group in asked.groups}
-        levels = {group.within for group in asked.groups}
+        sizes = {len(group.tasks) for group in asked.parts}
+        levels = {group.within for group in asked.parts}
         if not sizes or (
             len(sizes) == len(levels) == 1
             and levels.isdisjoint((SOCKET, MACHINE, None))
-            and not any(group.prefer for group in asked.groups)
-            and min(sizes) * len(asked.groups) == asked.size
+            and not any(group.prefer for group in asked.parts)
+            and min(sizes) * len(asked.parts) == asked.size
         ):
             return None
         return "groups", "takes segments of equal size within blocks"
 
     def groups_of(self, asked: Asked) -> Sequence[Sequence[int]]:
         """Return the tasks of each segment."""
-        return [group.tasks for group in asked.groups] or super().groups_of(asked)
+        return [asked.in_pods(group.tasks) for group in asked.parts] or super().groups_of(asked)
 
     def taken(self, asked: Asked, need: int, left: Left, sizes: Sequence[int]) -> list[Share] | None:
         """Return how many of `need` tasks each machine gets; None if they have to wait."""
         depth = max(d for d in range(left.leaf_depth + 1) if sizes[d] >= need or d == 0)
         inner = min(depth + 1, left.leaf_depth)
-        if any(left.levels.depth_of[str(group.within)] > depth for group in asked.groups):
+        if any(left.levels.depth_of[str(group.within)] > depth for group in asked.parts):
             return None
-        most = -(-need // sizes[inner])
+        most = -(-need // max(1, sizes[inner]))
         block = self._block(left, need, depth, inner, most)
         if block is None:
             return None
@@ -205,9 +207,9 @@ class SlurmBlock(SlurmPolicy):
         return None
 
 
-def _sizes(job: JobGraph, view: ClusterView) -> list[int]:
-    """Return how many GPUs the largest domain of each depth has, from the top down, whether they are free or not."""
-    gpus = [len(its) for its in view.classes.gpus_of]
+def _sizes(job: JobGraph, view: ClusterView, alone: int) -> list[int]:
+    """Return for how many `alone` GPUs of a machine the largest domain of each depth has some, from the top down."""
+    gpus = [len(its) // alone for its in view.classes.gpus_of]
     chain = view.cluster.topology.derived(LevelChains).of(named_levels(job))
     assert chain is not None  # `engine.requirements` has refused levels that do not nest
     return [sum(gpus), *(int(np.bincount(level.codes, weights=gpus).max()) for level in reversed(chain))]
