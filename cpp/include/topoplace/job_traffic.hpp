@@ -9,8 +9,8 @@
 // Other collectives send from each task by its own route.
 //
 // Rings that pass ports, because no switch and no direct link joins the vertices, load these ports too, in an
-// order in which near vertices follow each other; alone, such a ring takes as long as it is planned to. If some
-// have no path in that order, the whole collective passes ports in the order of its tasks.
+// order in which near vertices follow each other; alone, such a ring takes as long as it is planned to. If
+// some have no path in that order, the whole collective passes ports in the order of its tasks.
 #pragma once
 
 #include <cstdint>
