@@ -24,6 +24,7 @@ BASES = {
     "place": "place summit",
     "place --gpu-model": "place topo.txt",
     "place --assume": "place topo.txt",
+    "place --from": "place",
     **{
         f"place {option}": "place summit --parallel tensor=2,data=2"
         for option in ("--order", "--model", "--group", "--prefer-group")
@@ -36,6 +37,8 @@ BASES = {
     "make-room --assume": "make-room topo.txt --running two.csv",
     "defragment --gpu-model": "defragment topo.txt --running two.csv",
     "defragment --assume": "defragment topo.txt --running two.csv",
+    "make-room --from": "make-room",
+    "defragment --from": "defragment",
     "make-room": "make-room summit --running running.csv",
     "defragment": "defragment summit --running running.csv",
     "when": "when 21 --from scontrol.txt",

@@ -53,9 +53,14 @@ COMMANDS = {
     "make-room": {
         "make-room summit --running running.csv --gpus 4": 0,
         "make-room summit --running running.csv --gpus 6 --never-preempt": 1,
+        "make-room --from scontrol.txt --gpus 1": 0,
     },
-    "defragment": {"defragment summit --running apart.csv --gpus 2 --single-machine": 1},
+    "defragment": {
+        "defragment summit --running apart.csv --gpus 2 --single-machine": 1,
+        "defragment --from scontrol.txt": 1,
+    },
     "when": {
+        "when --from scontrol.txt": 0,
         "when 21 --from scontrol.txt": 0,
         "when 22 --from scontrol.txt": 1,
     },

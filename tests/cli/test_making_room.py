@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from command_line import Call
+from scontrol_texts import node, running
 from topoplace import moving
 from topoplace.cli import running_jobs
 from topoplace.cli.commands import make_room
@@ -76,12 +77,15 @@ def test_the_time_limit_has_the_default_of_the_library(function: Any) -> None:
 def test_defragment_says_what_fits_before_and_after(call: Call) -> None:
     command = ("defragment", "dgx1-v100", "--running", "running.csv", "--gpus", "4", "--pattern", "clique")
     done = call(*command, "--min-bandwidth", "20")
-    assert done.out.splitlines()[0] == "jobs that fit (clique of 4): 0 now, 1 with 2 moves"
+    assert done.out.splitlines()[:2] == [
+        "not fragmented: 4 of 8 GPUs are free; whole machines: 0 of 0 possible",
+        "jobs that fit (clique of 4): 0 now, 1 with 2 moves",
+    ]
     answer = json.loads(call(*command, "--min-bandwidth", "20", "--json").out)
     assert (answer["before"], answer["after"], len(answer["move"])) == (0, 1, 2)
     assert call(*command, "--min-bandwidth", "20", "--moves", "1").code == 1
     done = call("defragment", "dgx1-v100", "--running", "running.csv")
-    assert done.out == "jobs that fit (ring of 8): 0 now, 0 with 0 moves\n"
+    assert done.out.splitlines()[1:] == ["jobs that fit (ring of 8): 0 now, 0 with 0 moves"]
 
 
 @pytest.mark.parametrize(
@@ -115,3 +119,59 @@ def test_shared_gpus_and_a_job_called_job(call: Call, here: Path) -> None:
     done = call("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "7", "--policy", "fgd")
     assert done.code == 0
     assert done.out.splitlines()[0] == "the job fits after 1 move, at a cost of 0.25 (proven least)"
+
+
+CLUSTER = (
+    node("n1", 4, "0-1")
+    + node("n2", 4, "0-1")
+    + node("n3", 4, "0-2")
+    + running("17", "n1", "0-1")
+    + running("18", "n2", "0-1").replace("Reason=None", "Requeue=0")
+    + running("19", "n3", "0-2")
+)
+
+
+def test_the_cluster_of_a_scheduler_keeps_its_limits(call: Call) -> None:
+    """18 may not be requeued, and what Slurm says of moves is the last of them."""
+    Path("scontrol.txt").write_text(CLUSTER)
+    whole, moved = {"machine": {"now": 0, "possible": 1}}, [{"job_id": "17", "from": [0, 1], "to": [6, 7]}]
+    done = call("defragment", "--from", "scontrol.txt")
+    assert (done.code, done.out.splitlines()) == (
+        0,
+        [
+            "fragmented: 5 of 12 GPUs are free; whole machines: 0 of 1 possible",
+            "jobs that fit (ring of 4): 0 now, 1 with 1 moves",
+            "move 17: n1 0,1 → n2 2,3",
+            "Slurm moves no job: `scontrol requeue` stops it, and it starts again where Slurm decides",
+        ],
+    )
+    assert "note: Slurm does not tell how the GPUs of a node are connected." in done.err
+    answer = json.loads(call("defragment", "--from", "scontrol.txt", "--json").out)
+    assert (answer["free_gpus"], answer["whole"], answer["move"]) == (5, whole, moved)
+    done = call("make-room", "--from", "scontrol.txt", "--gpus", "4", "--single-machine", "--never-preempt")
+    assert done.out.splitlines()[1:3] == [
+        "move 17: n1 0,1 → n2 2,3",
+        "Slurm moves no job: `scontrol requeue` stops it, and it starts again where Slurm decides",
+    ]
+    answer = json.loads(call("make-room", "--from", "scontrol.txt", "--gpus", "4", "--json").out)
+    assert (answer["gpus"], answer["move"]) == ([2, 3, 6, 7], [])
+
+
+@pytest.mark.parametrize("command", ["make-room", "defragment"])
+def test_running_jobs_come_from_one_place(call: Call, command: str) -> None:
+    missing = "the running jobs are missing: give --from FILE, or TOPO and --running FILE"
+    for words in ((), ("dgx1-v100",), ("--running", "running.csv")):
+        done = call(command, *words)
+        assert (done.code, missing in done.err) == (2, True)
+    done = call(command, "dgx1-v100", "--running", "running.csv", "--from", "running.csv")
+    assert (done.code, "not allowed with argument --running" in done.err) == (2, True)
+
+
+def test_place_looks_at_the_same_cluster(call: Call) -> None:
+    Path("scontrol.txt").write_text(CLUSTER)
+    words = ("place", "--gpus", "2", "--busy", "2-3,11")
+    done = call(*words, "--from", "scontrol.txt", "--json")
+    assert (done.code, json.loads(done.out)["candidates"][0]["gpus"]) == (0, [6, 7])
+    assert "note: Slurm does not tell how the GPUs of a node are connected." in done.err
+    done = call(*words)
+    assert (done.code, "TOPO is missing: name a topology, or" in done.err) == (2, True)

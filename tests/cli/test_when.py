@@ -102,3 +102,34 @@ def test_refusals_take_one_line(call: Call, words: str, message: str) -> None:
 
 def test_the_default_of_timeout_is_that_of_the_library() -> None:
     assert inspect.signature(snapshot.when).parameters["timeout"].default == when._TIMEOUT_S
+
+
+def test_without_a_job_all_that_wait_are_listed(call: Call) -> None:
+    with open("jobs.txt", "a", encoding="utf-8") as file:
+        file.write(waiting("26", "TresPerNode=gres/gpu:1", priority=3).replace("=Resources", "=Dependency"))
+    done = call("when", "--from", "nodes.txt", "jobs.txt")
+    assert (done.code, done.out.splitlines()) == (
+        0,
+        [
+            "fragmented: 4 of 8 GPUs are free; whole machines: 0 of 1 possible",
+            "job 20 starts in 1 h 12 min, after job 17, on n1 0–3",
+            "job 21 starts in 2 h 12 min, after job 17, on n1 0–3",
+            "job 22 starts in 30 d 3 h, after job 17, on n1 0–3",
+            "job 23 never starts: needs 8 GPUs on one machine, the topology has 4",
+            "job 24 starts now, on n1 1",
+            "job 25 starts at a time that is not known, after job 19, on n2 0–3",
+            "job 26 is held (Dependency)",
+        ],
+    )
+    assert "note: " in done.err
+    answer = json.loads(call("when", "--from", "nodes.txt", "jobs.txt", "--json").out)
+    assert (answer["free_gpus"], answer["whole"]) == (4, {"machine": {"now": 0, "possible": 1}})
+    for one in answer["jobs"][:-1]:
+        alone = json.loads(call("when", one["job_id"], "--from", "nodes.txt", "jobs.txt", "--json").out)
+        assert one == {key: alone[key] for key in one}
+    assert (answer["jobs"][-1]["held"], answer["jobs"][-1]["gpus"]) == ("Dependency", [])
+
+
+def test_a_cluster_without_waiting_jobs_says_so(call: Call) -> None:
+    done = call("when", "--from", "nodes.txt")
+    assert done.out.splitlines()[1:] == ["no job waits"]

@@ -18,6 +18,7 @@ from topoplace.objectives import (
     bottleneck_bandwidth,
     link_class,
     link_counts,
+    possible_whole_domains,
     preserved_bandwidth,
     scores_of,
     whole_domains,
@@ -232,3 +233,22 @@ def test_domains_are_whole_while_all_their_gpus_are_free() -> None:
     assert (whole_domains(cluster, "machine"), whole_domains(cluster, "rack")) == (10, 1)
     with pytest.raises(ValueError, match="level = 'pod' is not one of machine, rack"):
         whole_domains(cluster, "pod")
+
+
+def test_domains_can_be_whole_as_far_as_free_gpus_reach() -> None:
+    machines = tp.Topology.cluster(tp.machines.get("minsky"), 4, racks=2)
+    cluster = tp.Cluster(machines)
+    for i, gpu in enumerate((0, 5, 6, 8)):
+        cluster.allocate(f"job {i}", [gpu], tp.JobGraph.ring(1))
+    assert (whole_domains(cluster, "machine"), possible_whole_domains(cluster, "machine")) == (1, 3)
+    assert (whole_domains(cluster, "rack"), possible_whole_domains(cluster, "rack")) == (0, 1)
+    assert tp.defragment(cluster, moves=4).after == 3
+    cluster.drain(15)
+    assert (whole_domains(cluster, "machine"), possible_whole_domains(cluster, "machine")) == (0, 2)
+    uneven = tp.Cluster(
+        tp.Topology.cluster({"a": tp.machines.get("dgx-h100"), "b": tp.machines.get("minsky")})
+    )
+    uneven.allocate("job", [0, 8])  # ten GPUs are free: enough for either machine, not for both
+    assert (whole_domains(uneven, "machine"), possible_whole_domains(uneven, "machine")) == (0, 1)
+    with pytest.raises(ValueError, match="level = 'pod' is not one of machine, rack"):
+        possible_whole_domains(cluster, "pod")

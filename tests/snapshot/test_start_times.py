@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from scontrol_texts import node, running, waiting
-from topoplace.snapshot import RunningJob, Snapshot, WaitingJob, when
+from topoplace.snapshot import RunningJob, Snapshot, WaitingJob, start_times, when
 from topoplace.snapshot.records import Gathered
 
 BUSY = node("n1", 4, "0,2-3") + node("n2", 4, "0-3")
@@ -184,3 +185,25 @@ def test_the_first_of_the_queue_starts_when_enough_gpus_are_free(
     assert set(start.after) == {
         one.job_id for one in found.running.values() if start.seconds > 0 and set(one.gpus) & set(start.gpus)
     }
+
+
+@given(st.integers(1, 6), SOME, SOME)
+def test_the_whole_queue_starts_as_each_job_does(
+    num_gpus: int, running_jobs: Jobs, waiting_jobs: Jobs
+) -> None:
+    found = gathered(num_gpus, running_jobs, waiting_jobs)
+    each = [when(found, one.job_id, policy="baseline") for one in found.waiting]
+    assert start_times(found, policy="baseline") == tuple(replace(one, room=None) for one in each)
+
+
+def test_a_held_job_delays_no_other_and_is_named_as_held() -> None:
+    jobs = (
+        waiting("20", "TresPerNode=gres/gpu:4", priority=9).replace("=Resources", "=Dependency"),
+        waiting("21", "TresPerNode=gres/gpu:4", priority=8),
+        waiting("22", "TresPerNode=gres/gpu:8", priority=7),
+    )
+    found = snapshot_of(*jobs)
+    held, starts, never = start_times(found)
+    assert (held.job_id, held.held, held.gpus) == ("20", "Dependency", ())
+    assert starts == replace(when(found, "21"), room=None)
+    assert "needs 8 GPUs on one machine" in never.reason

@@ -1,18 +1,19 @@
-"""The running jobs of a cluster, from a CSV file that the option --running names."""
+"""A cluster with its running jobs, from what its scheduler prints, or from a CSV file beside a topology."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace._similar_names import not_one_of
-from topoplace.cli import flags, gpu_list, options, reading
+from topoplace.cli import flags, gpu_list, options, reading, snapshots
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
+    from topoplace.snapshot import Snapshot
     from topoplace.snapshot.records import Scheduler
 
 _NEEDED = ("job_id", "gpus")
@@ -23,23 +24,32 @@ _YES_OR_NO = {"yes": True, "no": False, "": True}
 
 
 class RunningJobs(NamedTuple):
-    """A cluster with its running jobs, and what the file says about moving them."""
+    """A cluster with its running jobs, and what the files say about moving them."""
 
     cluster: Cluster
     movable: list[str]
     """Ids of the jobs that may be moved or pre-empted."""
     factors: dict[str, float]
     """Factors on the costs of jobs, by id."""
+    snapshot: Snapshot | None = None
+    """What the scheduler says; None for a CSV file."""
+
+    @property
+    def scheduler(self) -> Scheduler | None:
+        """Return whose cluster it is, if a scheduler's."""
+        return self.snapshot.scheduler if self.snapshot else None
 
 
-def add_running(parser: argparse.ArgumentParser) -> None:
-    """Add the option --running, which is required, and --drained."""
-    parser.add_argument(
+def add_cluster(parser: argparse.ArgumentParser) -> None:
+    """Add TOPO, --from or --running, one of which must be given, and --drained."""
+    options.add_topology(parser, without="with --from, by default what FILE says of nodes")
+    source = parser.add_mutually_exclusive_group()
+    snapshots.add_from(source)
+    source.add_argument(
         "--running",
-        required=True,
         metavar="FILE",
-        help="the running jobs as CSV: job_id, gpus (such as 0-3,6); optional columns: pattern (default: clique), "
-        "gpu_fraction, min_utility, cost (a factor, default 1), movable (yes or no)",
+        help="the running jobs on TOPO as CSV: job_id, gpus (such as 0-3,6); optional columns: pattern (default: "
+        "clique), gpu_fraction, min_utility, cost (a factor, default 1), movable (yes or no)",
     )
     parser.add_argument("--drained", default="", metavar="IDS", help="GPUs that no job may get, such as 6,7")
 
@@ -56,31 +66,72 @@ def add_search(parser: argparse.ArgumentParser, consequence: str) -> None:
     options.add_timeout(parser, consequence, default_s=TIMEOUT_S)
 
 
-def search(arguments: argparse.Namespace) -> dict[str, Any]:
-    """Return what the options of `add_search` say, by argument of `make_room` and `defragment`."""
+def search(arguments: argparse.Namespace, running: RunningJobs) -> dict[str, Any]:
+    """Return what limits moves, by argument of `make_room` and `defragment`: options of `add_search`, and the host."""
     from topoplace import policies
 
     with flags.named(name="--policy"):
         policy = policies.get(arguments.policy)
-    return {"policy": policy, "min_bandwidth": arguments.min_bandwidth, "timeout": arguments.timeout}
+    found = running.snapshot
+    return {
+        "movable": running.movable,
+        "policy": found.policy(policy) if found else policy,
+        "excluded": found.excluded() if found else None,
+        "min_bandwidth": arguments.min_bandwidth,
+        "timeout": arguments.timeout,
+    }
 
 
 def running_jobs(arguments: argparse.Namespace) -> RunningJobs:
-    """Return the cluster of the argument TOPO with the jobs of --running; ValueError names a wrong line."""
+    """Return the cluster of --from, or of TOPO with the jobs of --running; ValueError names a wrong line."""
+    if arguments.files:
+        snapshot = snapshots.read(arguments.files, arguments)
+        found = RunningJobs(snapshot.cluster, snapshot.movable(), {}, snapshot)
+    elif arguments.topology is None or arguments.running is None:
+        raise ValueError("the running jobs are missing: give --from FILE, or TOPO and --running FILE")
+    else:
+        found = _of_csv(arguments)
+    for gpu in gpu_list.of_topology(arguments.drained, found.cluster.topology, "--drained"):
+        found.cluster.drain(gpu)
+    return found
+
+
+def _of_csv(arguments: argparse.Namespace) -> RunningJobs:
     from topoplace.cluster.cluster import Cluster
     from topoplace.text_formats import csv_rows
 
-    cluster = Cluster(reading.topology(arguments))
-    found = RunningJobs(cluster, [], {})
+    found = RunningJobs(Cluster(reading.topology(arguments)), [], {})
     text = reading.text(arguments.running)
     try:
         for line, row in csv_rows.records(text, _NEEDED, _OPTIONAL):
             _add(row, line, found)
     except ValueError as error:
         raise ValueError(f"{arguments.running}: {error}") from None
-    for gpu in gpu_list.of_topology(arguments.drained, cluster.topology, "--drained"):
-        cluster.drain(gpu)
     return found
+
+
+def wholeness(cluster: Cluster) -> dict[str, dict[str, int]]:
+    """Return how many machines, and domains of each level, are whole, and how many the free GPUs would make so."""
+    from topoplace.jobs.groups import MACHINE
+    from topoplace.objectives import possible_whole_domains, whole_domains
+
+    levels = (MACHINE, *(level.name for level in cluster.topology.levels))
+    return {
+        level: {"now": whole_domains(cluster, level), "possible": possible_whole_domains(cluster, level)}
+        for level in levels
+    }
+
+
+def fragmentation(cluster: Cluster) -> str:
+    """Return one line that says whether a cluster is fragmented, and how much."""
+    whole = wholeness(cluster)
+    verdict = (
+        "fragmented" if any(one["now"] < one["possible"] for one in whole.values()) else "not fragmented"
+    )
+    counts = "; ".join(
+        f"whole {level}s: {one['now']} of {one['possible']} possible" for level, one in whole.items()
+    )
+    return f"{verdict}: {len(cluster.free_gpus())} of {cluster.topology.num_gpus} GPUs are free; {counts}"
 
 
 def as_dicts(moved: tuple[tuple[str, Placement], ...], cluster: Cluster) -> list[dict[str, object]]:
@@ -102,6 +153,22 @@ def moves(
         yield f"move {job_id}: {before} → {after}"
     if moved and scheduler is not None:
         yield scheduler.value
+
+
+def notes(found: Snapshot | None, *, with_moves: bool) -> tuple[str, ...]:
+    """Return for JSON what the texts leave open, and for an answer with moves how the scheduler moves jobs."""
+    if found is None:
+        return ()
+    return (*found.notes, *((found.scheduler.value,) if with_moves and found.scheduler else ()))
+
+
+def print_lines(lines: Iterable[str], found: Snapshot | None) -> None:
+    """Print an answer, and to standard error what the texts leave open; names in both may be untrusted."""
+    from topoplace.experiments.report import tables
+
+    for line in lines:
+        print(tables.plain(line))
+    snapshots.print_notes(found.notes if found else ())
 
 
 def _add(row: dict[str, str], line: int, found: RunningJobs) -> None:

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from topoplace.cli import flags, reading
 
@@ -20,6 +20,18 @@ FILES_HELP: Final = (
     "what `scontrol show node -d` and `scontrol show job -d` print, or `kubectl get nodes,pods -A -o json`; "
     "- for standard input"
 )
+
+
+def add_from(parser: Any, *, required: bool = False) -> None:
+    """Add the option --from, the files of a snapshot, to a parser or a group of options."""
+    parser.add_argument(
+        "--from",
+        dest="files",
+        metavar="FILE",
+        nargs="+",
+        required=required,
+        help=f"the cluster with its jobs: {FILES_HELP}",
+    )
 
 
 def read(files: Sequence[str], arguments: argparse.Namespace) -> Snapshot:

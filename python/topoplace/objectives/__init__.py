@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, MAPA_COEFFICIENTS, EffectiveBandwidth
-from topoplace.objectives.fragmentation import fragmentation, whole_domains
+from topoplace.objectives.fragmentation import fragmentation, possible_whole_domains, whole_domains
 from topoplace.objectives.interference import interference
 from topoplace.objectives.links import (
     DOUBLE_NVLINK,
@@ -58,6 +58,7 @@ __all__ = [
     "link_class",
     "link_counts",
     "link_scores",
+    "possible_whole_domains",
     "preserved_bandwidth",
     "scores_from",
     "scores_of",

@@ -13,6 +13,8 @@ from topoplace.objectives.arguments import different_gpus
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from numpy.typing import NDArray
+
     from topoplace.cluster.cluster import Cluster
     from topoplace.topology.topology import Topology
 
@@ -27,16 +29,42 @@ def whole_domains(cluster: Cluster, level: str) -> int:
     Raises:
         ValueError: Names an unknown level.
     """
+    sizes, free, _ = _by_domain(cluster, level)
+    return int(((free == sizes) & (sizes > 0)).sum())
+
+
+def possible_whole_domains(cluster: Cluster, level: str) -> int:
+    """Return how many domains of a level would have all their GPUs free if jobs held the fewest domains.
+
+    As many GPUs are free then as now. It is an upper limit: whether jobs fit so is not asked.
+
+    Args:
+        cluster: Domains with a drained, held or unhealthy GPU cannot be whole.
+        level: As for `whole_domains`.
+
+    Raises:
+        ValueError: Names an unknown level.
+    """
+    sizes, _, out = _by_domain(cluster, level)
+    smallest_first = np.sort(sizes[(out == 0) & (sizes > 0)])
+    return int(np.searchsorted(np.cumsum(smallest_first), len(cluster.free_gpus()), side="right"))
+
+
+def _by_domain(
+    cluster: Cluster, level: str
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """Return for each domain of a level how many GPUs it has, how many are free, and how many out of service."""
     topology = cluster.topology
     codes = {MACHINE: np.arange(topology.num_machines), **{one.name: one.codes for one in topology.levels}}
     _checks.one_of(level, "level", codes, ValueError)
     domain = codes[level][topology.machine_of]
-    free = np.zeros(topology.num_gpus, bool)
-    free[list(cluster.free_gpus())] = True
     sizes = np.bincount(domain[domain >= 0])
-    return int(
-        ((np.bincount(domain[(domain >= 0) & free], minlength=len(sizes)) == sizes) & (sizes > 0)).sum()
-    )
+
+    def count(gpus: Sequence[int]) -> NDArray[np.int64]:
+        own = domain[list(gpus)]
+        return np.bincount(own[own >= 0], minlength=len(sizes))
+
+    return sizes, count(cluster.free_gpus()), count(cluster.out_of_service())
 
 
 def fragmentation(gpus: Iterable[int], topology: Topology, free: Iterable[int]) -> float:

@@ -1,7 +1,7 @@
 """A cluster as it is now, from what its scheduler prints, and when its waiting jobs can start.
 
 `read` returns the cluster with its running jobs, and the jobs that wait; `when` says when one of these starts, after
-which jobs, or why never, and what would help most.
+which jobs, or why never, and what would help most; `start_times` says it of all, without what would help.
 
 To change:
 
@@ -17,6 +17,6 @@ from __future__ import annotations
 
 from topoplace.snapshot.reading import read
 from topoplace.snapshot.records import RunningJob, Snapshot, WaitingJob
-from topoplace.snapshot.start_times import StartTime, when
+from topoplace.snapshot.start_times import StartTime, start_times, when
 
-__all__ = ["RunningJob", "Snapshot", "StartTime", "WaitingJob", "read", "when"]
+__all__ = ["RunningJob", "Snapshot", "StartTime", "WaitingJob", "read", "start_times", "when"]

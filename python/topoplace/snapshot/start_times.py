@@ -21,6 +21,8 @@ from topoplace.moving.rearrangement import Rearrangement
 from topoplace.placement import Placement
 from topoplace.snapshot.records import Snapshot, WaitingJob
 
+_Need = tuple[JobGraph, frozenset[str] | None]
+"""A job, and the machines that it may use: jobs that need the same fit at the same times."""
 _MOVES_ONLY: Final = MoveCosts(preempt=math.inf)
 
 
@@ -74,106 +76,61 @@ def when(
         SnapshotError: If no job of this id waits.
         ValueError: Names a wrong argument.
     """
+    timeout = _checks.positive(timeout, "timeout", ValueError)
+    forecast = _forecast(snapshot, policy)
+    entry = snapshot.waiting_job(_checks.text(job_id, "job_id", SnapshotError))
+    if reason := forecast.never(entry):
+        return StartTime(entry.job_id, held=entry.held, reason=reason)
+    for one in snapshot.waiting[: snapshot.waiting.index(entry)]:
+        if not one.held:
+            forecast.reserve(one)
+    found = forecast.start(entry)
+    if forecast.place(entry, ended=0) is not None:
+        return found
+    return replace(found, room=forecast.room(entry, _MOVES_ONLY if cost is None else cost, timeout))
+
+
+def start_times(snapshot: Snapshot, *, policy: Policy | str = policies.DEFAULT) -> tuple[StartTime, ...]:
+    """Return when each waiting job starts, in the order of the queue, as `when` says it, but for moves.
+
+    Of a job that is held, only this is said.
+
+    Raises:
+        ValueError: Names a wrong argument.
+    """
+    forecast = _forecast(snapshot, policy)
+    found: list[StartTime] = []
+    for entry in snapshot.waiting:
+        if entry.held:
+            found.append(StartTime(entry.job_id, held=entry.held))
+        elif reason := forecast.never(entry):
+            found.append(StartTime(entry.job_id, reason=reason))
+        else:
+            found.append(forecast.start(entry))
+    return tuple(found)
+
+
+def _forecast(snapshot: Snapshot, policy: Policy | str) -> _Forecast:
     _checks.instance(snapshot, Snapshot, "snapshot", ValueError)
     chosen = policies.get(policy) if isinstance(policy, str) else policy
     _checks.instance(chosen, Policy, "policy", ValueError)
-    timeout = _checks.positive(timeout, "timeout", ValueError)
-    entry = snapshot.waiting_job(_checks.text(job_id, "job_id", SnapshotError))
-    forecast = _Forecast(snapshot, entry, snapshot.policy(chosen))
-    if reason := forecast.never():
-        return StartTime(entry.job_id, held=entry.held, reason=reason)
-    found = forecast.in_queue()
-    if forecast.fits_now:
-        return found
-    return replace(found, room=forecast.room(_MOVES_ONLY if cost is None else cost, timeout))
+    return _Forecast(snapshot, snapshot.policy(chosen))
 
 
 class _Forecast:
-    """What is known of the start of one waiting job."""
+    """What is known of the starts of waiting jobs, which are asked about in the order of the queue."""
 
-    def __init__(self, snapshot: Snapshot, entry: WaitingJob, policy: Policy) -> None:
-        self._entry = entry
+    def __init__(self, snapshot: Snapshot, policy: Policy) -> None:
         self._policy = policy
         self._snapshot = snapshot
         self._cluster = snapshot.cluster.copy()
         self._running = list(snapshot.running.values())
-        self._ahead = [one for one in snapshot.waiting[: snapshot.waiting.index(entry)] if not one.held]
-        self._excluded = entry.excluded(self._cluster.topology.machine_names)
+        self._reasons: dict[_Need, str] = {}
+        self._firsts: dict[_Need, Placement] = {}
+        self._reserved: list[Reservation] = []
+        """The times that jobs ahead have got."""
         self._without_time: list[str] = []
         """Jobs ahead that also wait for jobs whose ends are not known."""
-
-    def never(self) -> str:
-        """Return why the job does not fit even if all running jobs end; "" if it does."""
-        policy = confined(self._policy, self._excluded)
-        with self._after(len(self._running)) as idle:
-            refusal = policy.explain(self._entry.job, idle, 1).refusal
-            if refusal is None and policy.place(self._entry.job, idle) is None:
-                return f"{policy.name} places it nowhere"
-        return refusal.reason if refusal else ""
-
-    def in_queue(self) -> StartTime:
-        """Return when the job starts, next to those ahead of it in the queue."""
-        first = self._first()
-        alone = self._seconds(first)
-        reserved = list(self._reserved())
-        mine = self._timetable.reserve(
-            self._entry.job_id, self._entry.job, self._entry.seconds, self._excluded
-        )
-        gpus = first.gpus if mine is None else mine.placement.gpus
-        seconds = math.inf if mine is None else mine.start
-        until = max(seconds, alone + self._entry.seconds)
-        behind = _in_the_way(reserved, first, alone, until) if seconds > alone else ()
-        if mine is None:
-            behind += tuple(self._without_time)
-        return StartTime(
-            self._entry.job_id,
-            gpus,
-            seconds,
-            self._owners(gpus) if seconds > 0 else (),
-            behind,
-            alone,
-            self._entry.held,
-        )
-
-    @property
-    def fits_now(self) -> bool:
-        """True if the job fits next to the running jobs."""
-        return self._place(0) is not None
-
-    def room(self, cost: MoveCosts, timeout: float) -> Rearrangement:
-        """Return the cheapest moves after which the job starts now."""
-        return make_room(
-            self._entry.job,
-            self._cluster,
-            movable=self._snapshot.movable(),
-            cost=cost,
-            policy=self._policy,
-            excluded=self._snapshot.excluded(),
-            job_id=self._entry.job_id,
-            timeout=timeout,
-        )
-
-    def _first(self) -> Placement:
-        """Return the placement with which the job would start as the first of the queue."""
-        found = self._place(0)
-        if found is None:
-            number = fewest(len(self._running), lambda ended: self._place(ended) is not None)
-            found = self._place(len(self._running) if number is None else number)
-        assert found is not None  # `never` has said that it fits after all have ended
-        return found
-
-    def _seconds(self, placement: Placement) -> float:
-        """Return after how many seconds all GPUs of a placement are free."""
-        owners = set(self._owners(placement.gpus))
-        return max((one.seconds_left for one in self._running if one.job_id in owners), default=0.0)
-
-    def _owners(self, gpus: Iterable[int]) -> tuple[str, ...]:
-        """Return the running jobs that hold some of the GPUs, the first to end first."""
-        wanted = set(gpus)
-        return tuple(one.job_id for one in self._running if not wanted.isdisjoint(one.gpus))
-
-    def _reserved(self) -> Iterable[Reservation]:
-        """Yield the times that the jobs ahead get; those that never fit get none."""
         topology = self._cluster.topology
         running = [
             Reservation(
@@ -185,38 +142,99 @@ class _Forecast:
             )
             for one in self._running
         ]
-        self._timetable = Timetable(running, self._policy, self._cluster, 0.0)
-        for one in self._ahead:
-            if not _is_honoured(one.job, self._policy, self._cluster):
-                continue
-            found = self._timetable.reserve(
-                one.job_id, one.job, one.seconds, one.excluded(topology.machine_names)
-            )
-            if found is None:
-                self._without_time.append(one.job_id)
-            else:
-                yield found
+        self._timetable = Timetable(running, policy, self._cluster, 0.0)
 
-    def _place(self, ended: int) -> Placement | None:
-        """Return where the policy places the job after the first running jobs have ended."""
-        with self._after(ended) as state:
-            return self._policy.place(self._entry.job, state)
+    def never(self, entry: WaitingJob) -> str:
+        """Return why a job does not fit even if all running jobs end; "" if it does."""
+        need = entry.job, entry.machines
+        if need not in self._reasons:
+            policy = confined(self._policy, self._excluded(entry))
+            with self._after(len(self._running), entry) as idle:
+                refusal = policy.explain(entry.job, idle, 1).refusal
+                reason = refusal.reason if refusal else ""
+                if refusal is None and policy.place(entry.job, idle) is None:
+                    reason = f"{policy.name} places it nowhere"
+            self._reasons[need] = reason
+        return self._reasons[need]
+
+    def start(self, entry: WaitingJob) -> StartTime:
+        """Return when a job that fits after all have ended starts, next to those ahead of it, and keep its time."""
+        first = self._first(entry)
+        alone = self._seconds(first)
+        ahead, without_time = tuple(self._reserved), tuple(self._without_time)
+        mine = self.reserve(entry)
+        gpus = first.gpus if mine is None else mine.placement.gpus
+        seconds = math.inf if mine is None else mine.start
+        until = max(seconds, alone + entry.seconds)
+        behind = _in_the_way(ahead, first, alone, until) if seconds > alone else ()
+        if mine is None:
+            behind += without_time
+        owners = self._owners(gpus) if seconds > 0 else ()
+        return StartTime(entry.job_id, gpus, seconds, owners, behind, alone, entry.held)
+
+    def reserve(self, entry: WaitingJob) -> Reservation | None:
+        """Return the earliest time at which a job fits, and keep it; None if none is known, or it never fits."""
+        if self.never(entry):
+            return None
+        found = self._timetable.reserve(entry.job_id, entry.job, entry.seconds, self._excluded(entry))
+        if found is None:
+            self._without_time.append(entry.job_id)
+        else:
+            self._reserved.append(found)
+        return found
+
+    def place(self, entry: WaitingJob, *, ended: int) -> Placement | None:
+        """Return where the policy places a job after the first running jobs have ended."""
+        with self._after(ended, entry) as state:
+            return self._policy.place(entry.job, state)
+
+    def room(self, entry: WaitingJob, cost: MoveCosts, timeout: float) -> Rearrangement:
+        """Return the cheapest moves after which a job starts now."""
+        return make_room(
+            entry.job,
+            self._cluster,
+            movable=self._snapshot.movable(),
+            cost=cost,
+            policy=self._policy,
+            excluded=self._snapshot.excluded(),
+            job_id=entry.job_id,
+            timeout=timeout,
+        )
+
+    def _first(self, entry: WaitingJob) -> Placement:
+        """Return the placement with which a job would start as the first of the queue."""
+        need = entry.job, entry.machines
+        if need not in self._firsts:
+            found = self.place(entry, ended=0)
+            if found is None:
+                number = fewest(len(self._running), lambda ended: self.place(entry, ended=ended) is not None)
+                found = self.place(entry, ended=len(self._running) if number is None else number)
+            assert found is not None  # `never` has said that it fits after all have ended
+            self._firsts[need] = found
+        return self._firsts[need]
+
+    def _seconds(self, placement: Placement) -> float:
+        """Return after how many seconds all GPUs of a placement are free."""
+        owners = set(self._owners(placement.gpus))
+        return max((one.seconds_left for one in self._running if one.job_id in owners), default=0.0)
+
+    def _owners(self, gpus: Iterable[int]) -> tuple[str, ...]:
+        """Return the running jobs that hold some of the GPUs, the first to end first."""
+        wanted = set(gpus)
+        return tuple(one.job_id for one in self._running if not wanted.isdisjoint(one.gpus))
+
+    def _excluded(self, entry: WaitingJob) -> list[str]:
+        return entry.excluded(self._cluster.topology.machine_names)
 
     @contextmanager
-    def _after(self, ended: int) -> Generator[Cluster]:
-        """Open a block in which the first running jobs have ended, and the job gets no machine it may not use."""
+    def _after(self, ended: int, entry: WaitingJob) -> Generator[Cluster]:
+        """Open a block in which the first running jobs have ended, and a job gets no machine that it may not use."""
         with self._cluster.what_if() as state:
             for one in self._running[:ended]:
                 state.release(one.job_id)
-            for machine in self._excluded:
+            for machine in self._excluded(entry):
                 state.drain(machine)
             yield state
-
-
-def _is_honoured(job: JobGraph, policy: Policy, cluster: Cluster) -> bool:
-    """Return False if the policy refuses the job whatever is free."""
-    refusal = policy.explain(job, cluster, 1).refusal
-    return refusal is None or not refusal.permanent
 
 
 def _in_the_way(

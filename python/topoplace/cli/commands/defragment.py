@@ -19,12 +19,12 @@ def add(commands: Any) -> None:
         "say which moves let more jobs fit",
         _run,
         examples=[
-            "topoplace defragment cluster.json --running running.csv --gpus 8 --single-machine --moves 4"
+            "topoplace defragment cluster.json --running running.csv --gpus 8 --single-machine --moves 4",
+            "topoplace defragment --from scontrol.txt",
         ],
         negative="no moves let more jobs fit",
     )
-    options.add_topology(parser)
-    running_jobs.add_running(parser)
+    running_jobs.add_cluster(parser)
     job_options.add_job(parser, size="all GPUs of the largest machine")
     options.add_count(parser, "--moves", 8, "number of jobs that may move")
     running_jobs.add_search(parser, "take the moves found so far")
@@ -39,7 +39,7 @@ def _run(arguments: argparse.Namespace) -> int:
     cluster = running.cluster
     largest = max(len(gpus) for gpus in cluster.topology.gpus_of.values())
     job = job_options.job(arguments, default_size=str(largest))
-    search = running_jobs.search(arguments)
+    search = running_jobs.search(arguments, running)
     with (
         flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"),
         Progress("searching", limit_s=arguments.timeout),
@@ -49,21 +49,26 @@ def _run(arguments: argparse.Namespace) -> int:
             cluster,
             job if arguments.gpus is not None else job.with_(single_machine=True),
             moves=arguments.moves,
-            movable=running.movable,
             **search,
         )
     if arguments.json:
         writing.as_json(
             {
                 "topology": cluster.topology.name,
+                "free_gpus": len(cluster.free_gpus()),
+                "whole": running_jobs.wholeness(cluster),
                 "move": running_jobs.as_dicts(plan.move, cluster),
                 "before": plan.before,
                 "after": plan.after,
+                "notes": running_jobs.notes(running.snapshot, with_moves=bool(plan.move)),
             }
         )
     else:
         kind = f"{job.name} of {job.num_tasks}"
-        print(f"jobs that fit ({kind}): {plan.before} now, {plan.after} with {len(plan.move)} moves")
-        for line in running_jobs.moves(plan.move, cluster):
-            print(line)
+        lines = [
+            running_jobs.fragmentation(cluster),
+            f"jobs that fit ({kind}): {plan.before} now, {plan.after} with {len(plan.move)} moves",
+            *running_jobs.moves(plan.move, cluster, running.scheduler),
+        ]
+        running_jobs.print_lines(lines, running.snapshot)
     return 0 if plan.after > plan.before else _NO_GAIN

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import argparse
 import math
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from topoplace._progress import Progress
 from topoplace.cli import flags, gpu_list, job_options, options, running_jobs, writing
 
 if TYPE_CHECKING:
+    from topoplace.cli.running_jobs import RunningJobs
     from topoplace.cluster.cluster import Cluster
     from topoplace.moving import Rearrangement
 
@@ -30,11 +32,13 @@ def add(commands: Any) -> None:
         "make-room",
         "say what must move so that a job fits",
         _run,
-        examples=["topoplace make-room cluster.json --running running.csv --gpus 8 --single-machine"],
+        examples=[
+            "topoplace make-room cluster.json --running running.csv --gpus 8 --single-machine",
+            "topoplace make-room --from scontrol.txt --gpus 8 --single-machine --never-preempt",
+        ],
         negative="no moves make room for the job",
     )
-    options.add_topology(parser)
-    running_jobs.add_running(parser)
+    running_jobs.add_cluster(parser)
     job_options.add_job(parser)
     running_jobs.add_search(parser, "take the best plan so far")
     for flag, what, default in COSTS.values():
@@ -52,7 +56,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
     running = running_jobs.running_jobs(arguments)
     job = job_options.job(arguments)
-    search = running_jobs.search(arguments)
+    search = running_jobs.search(arguments, running)
     costs = _costs(arguments, running.factors)
     with (
         flags.named(min_bandwidth="--min-bandwidth", timeout="--timeout"),
@@ -62,15 +66,15 @@ def _run(arguments: argparse.Namespace) -> int:
         plan = make_room(
             job,
             running.cluster,
-            movable=running.movable,
             cost=costs,
             job_id=unused_id("job", running.cluster),
             **search,
         )
     if arguments.json:
-        writing.as_json(_as_dict(plan, running.cluster))
+        notes = running_jobs.notes(running.snapshot, with_moves=bool(plan.move))
+        writing.as_json(_as_dict(plan, running.cluster) | {"notes": notes})
     else:
-        _print(plan, running.cluster)
+        running_jobs.print_lines(_lines(plan, running), running.snapshot)
     return 0 if plan.start else _NO_ROOM
 
 
@@ -101,17 +105,17 @@ def _as_dict(plan: Rearrangement, cluster: Cluster) -> dict[str, Any]:
     }
 
 
-def _print(plan: Rearrangement, cluster: Cluster) -> None:
+def _lines(plan: Rearrangement, running: RunningJobs) -> Iterator[str]:
+    cluster = running.cluster
     for _, refusal in (*plan.defer, *plan.reject):
-        print(f"no room: {flags.in_words_of(job_options.FLAGS, refusal.reason)}")
+        yield f"no room: {flags.in_words_of(job_options.FLAGS, refusal.reason)}"
     if not plan.start:
         return
-    print(_conclusion(plan))
+    yield _conclusion(plan)
     for job_id in plan.preempt:
-        print(f"pre-empt {job_id}: {gpu_list.places(cluster.gpus_of(job_id), cluster.topology)}")
-    for line in running_jobs.moves(plan.move, cluster):
-        print(line)
-    print(f"start the job: {gpu_list.places(plan.start[0][1].gpus, cluster.topology)}")
+        yield f"pre-empt {job_id}: {gpu_list.places(cluster.gpus_of(job_id), cluster.topology)}"
+    yield from running_jobs.moves(plan.move, cluster, running.scheduler)
+    yield f"start the job: {gpu_list.places(plan.start[0][1].gpus, cluster.topology)}"
 
 
 def _conclusion(plan: Rearrangement) -> str:

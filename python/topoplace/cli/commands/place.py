@@ -17,6 +17,7 @@ from topoplace.cli import (
     options,
     ranks,
     reading,
+    snapshots,
     writing,
 )
 
@@ -60,12 +61,14 @@ def add(commands: Any) -> None:
         examples=[
             "topoplace place dgx1-v100 --pattern ring --gpus 4 --sensitive --busy 0,5",
             "topoplace place topo.txt --gpus 3 --policy topo-aware --json",
+            "topoplace place --from scontrol.txt --gpus 6",
             "topoplace place cluster.json --gpus 16 --within rack --max-machines 2",
             "topoplace place cluster.json --parallel tensor=8,data=2 --group tensor@machine --launch torchrun -o start",
         ],
         negative="the job is not placed",
     )
-    options.add_topology(parser)
+    options.add_topology(parser, without="with --from, by default what FILE says of nodes")
+    snapshots.add_from(parser)
     job_options.add_job(parser)
     options.add_policy(parser)
     parser.add_argument(
@@ -103,7 +106,7 @@ def _run(arguments: argparse.Namespace) -> int:
     from topoplace.experiments.report import topology_text
     from topoplace.policies.yardsticks import yardsticks
 
-    cluster = _cluster(reading.topology(arguments), arguments)
+    cluster = _cluster(arguments)
     job = job_options.job(arguments)
     with flags.named(name="--policy"):
         policy = policies.get(arguments.policy)
@@ -126,7 +129,8 @@ def _run(arguments: argparse.Namespace) -> int:
     else:
         _print_headline(placed, measured, cluster)
         topology_text.draw(cluster.topology, busy=busy, chosen=placed.gpus if placed else ())
-        _print_notes(cluster.topology, is_use_told=bool(arguments.busy or arguments.busy_from))
+        is_told = any((arguments.busy, arguments.busy_from, arguments.files))
+        _print_notes(cluster.topology, is_use_told=is_told)
         _print(job, cluster, explained, placed)
     if picture and placed:
         from topoplace.experiments.report import plots
@@ -141,11 +145,10 @@ def _run(arguments: argparse.Namespace) -> int:
 # ---- reading -----------------------------------------------------------------------------------------------------
 
 
-def _cluster(topology: Topology, arguments: argparse.Namespace) -> Cluster:
-    """Return the cluster with the GPUs in use, and with those cut that --slice names."""
-    from topoplace.cluster.cluster import Cluster
-
-    cluster = Cluster(topology)
+def _cluster(arguments: argparse.Namespace) -> Cluster:
+    """Return the cluster with its running jobs, the GPUs in use, and with those cut that --slice names."""
+    cluster = _given(arguments)
+    topology = cluster.topology
     _cut(cluster, arguments.slice)
     taken = set(gpu_list.of_topology(arguments.busy, topology, "--busy"))
     if arguments.busy_from is not None:
@@ -156,6 +159,19 @@ def _cluster(topology: Topology, arguments: argparse.Namespace) -> Cluster:
     if taken:
         cluster.allocate("busy", sorted(taken))
     return cluster
+
+
+def _given(arguments: argparse.Namespace) -> Cluster:
+    """Return the cluster of --from, or TOPO without jobs."""
+    from topoplace.cluster.cluster import Cluster
+
+    if arguments.files is None:
+        if arguments.topology is None:
+            raise ValueError("TOPO is missing: name a topology, or give the files of a cluster with --from")
+        return Cluster(reading.topology(arguments))
+    found = snapshots.read(arguments.files, arguments)
+    snapshots.print_notes(found.notes)
+    return found.cluster
 
 
 def _cut(cluster: Cluster, slices: Sequence[str]) -> None:

@@ -27,20 +27,19 @@ def add(commands: Any) -> None:
         "say when a waiting job starts: now, after which jobs, or never",
         _run,
         examples=[
+            "topoplace when --from scontrol.txt",
             "topoplace when 21 --from scontrol.txt",
             "topoplace when 21 --from scontrol.txt --topology cluster.json --json",
         ],
         negative="the job never starts",
     )
-    parser.add_argument("job", metavar="JOB", help="id of the job, such as 12, 12_3, or namespace/name")
     parser.add_argument(
-        "--from",
-        dest="files",
-        metavar="FILE",
-        nargs="+",
-        required=True,
-        help=snapshots.FILES_HELP,
+        "job",
+        metavar="JOB",
+        nargs="?",
+        help="id of the job, such as 12, 12_3, or namespace/name (default: all that wait, without moves)",
     )
+    snapshots.add_from(parser, required=True)
     parser.add_argument(
         "--topology",
         metavar="TOPO",
@@ -53,7 +52,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
-    from topoplace.snapshot import when
+    from topoplace.snapshot import start_times, when
 
     with flags.named(name="--policy"):
         policy = policies.get(arguments.policy)
@@ -62,31 +61,56 @@ def _run(arguments: argparse.Namespace) -> int:
         flags.named(timeout="--timeout"),
         policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "),
     ):
+        if arguments.job is None:
+            return _list(start_times(found, policy=policy), found, as_json=arguments.json)
         start = when(found, arguments.job, policy=policy, timeout=arguments.timeout)
     if arguments.json:
-        writing.as_json(_as_dict(start, found))
+        moved = start.room.move if start.room else ()
+        writing.as_json(
+            {
+                "topology": found.cluster.topology.name,
+                **_as_dict(start, found.cluster),
+                "move": running_jobs.as_dicts(moved, found.cluster),
+                "cost": start.room.cost if start.room else None,
+                "notes": running_jobs.notes(found, with_moves=bool(moved)),
+            }
+        )
     else:
-        _print(start, found)
+        running_jobs.print_lines(_lines(start, found), found)
     return _NEVER if start.reason else 0
 
 
-def _as_dict(start: StartTime, found: Snapshot) -> dict[str, Any]:
-    room = start.room
+def _list(starts: Sequence[StartTime], found: Snapshot, *, as_json: bool) -> int:
+    """Print how fragmented the cluster is, and a line for each job that waits."""
+    cluster = found.cluster
+    if as_json:
+        writing.as_json(
+            {
+                "topology": cluster.topology.name,
+                "free_gpus": len(cluster.free_gpus()),
+                "whole": running_jobs.wholeness(cluster),
+                "jobs": [_as_dict(start, cluster) for start in starts],
+                "notes": running_jobs.notes(found, with_moves=False),
+            }
+        )
+    else:
+        lines = [next(_lines(start, found)).removesuffix("; once it is not:") for start in starts]
+        running_jobs.print_lines([running_jobs.fragmentation(cluster), *(lines or ["no job waits"])], found)
+    return 0
+
+
+def _as_dict(start: StartTime, cluster: Cluster) -> dict[str, Any]:
     return {
         "job_id": start.job_id,
-        "topology": found.cluster.topology.name,
         "now": start.is_now,
         "seconds": start.seconds,
         "gpus": start.gpus,
-        "machines": _by_machine(start.gpus, found.cluster),
+        "machines": _by_machine(start.gpus, cluster),
         "after": start.after,
         "behind": start.behind,
         "seconds_if_first": start.seconds_if_first,
         "held": start.held or None,
         "reason": start.reason or None,
-        "move": running_jobs.as_dicts(room.move, found.cluster) if room else [],
-        "cost": room.cost if room else None,
-        "notes": (*found.notes, *([found.scheduler.value] if room and room.move and found.scheduler else ())),
     }
 
 
@@ -97,15 +121,6 @@ def _by_machine(gpus: Sequence[int], cluster: Cluster) -> dict[str, list[int]]:
     for gpu in gpus:
         found.setdefault(topology.gpus[gpu].machine, []).append(int(topology.local_index[gpu]))
     return found
-
-
-def _print(start: StartTime, found: Snapshot) -> None:
-    """Print the answer, and to standard error the notes; names may be untrusted."""
-    from topoplace.experiments.report import tables
-
-    for line in _lines(start, found):
-        print(tables.plain(line))
-    snapshots.print_notes(found.notes)
 
 
 def _lines(start: StartTime, found: Snapshot) -> Iterator[str]:
