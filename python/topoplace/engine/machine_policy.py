@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from topoplace._core import DomainFill
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.host_shares import host_shares, needs_hosts
+from topoplace.cluster.hosts import megabytes, millicpus
 from topoplace.engine import one_maker
-from topoplace.engine.admission import why_never
+from topoplace.engine.admission import needs_of, why_never, why_no_machine
 from topoplace.engine.driver import PolicyDriver
 from topoplace.engine.gangs import assignments, rules
 from topoplace.engine.gangs.offers import offers_of
@@ -78,6 +79,8 @@ class MachinePolicy(PolicyDriver):
     """True if `options` come from the sets of `JobRequest.regions`, and so keep a job that must be in one socket."""
     rates: Rates | str | None = None
     """The rates of links by which `Placement.time` is computed; None for the default ones."""
+    places_without_gpus: bool = False
+    """True if jobs that need no GPU are placed, too."""
     sees_jobs: bool = True
     """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
 
@@ -245,8 +248,10 @@ class MachinePolicy(PolicyDriver):
 
     def may_fit(self, job: JobGraph, num_free: int) -> bool:
         """Return False if too few GPUs are wholly free, `num_free`, for a job that needs such."""
+        if not job.num_tasks:
+            return self.places_without_gpus
         needs_whole = not (job.takes_parts or self.may_reslice)
-        return job.num_tasks > 0 and (not needs_whole or job.num_tasks <= num_free)
+        return not needs_whole or job.num_tasks <= num_free
 
     def refused_utility(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
         """Return the utility of the best placement now, below `least_utility`, for a job that has to wait.
@@ -263,6 +268,8 @@ class MachinePolicy(PolicyDriver):
 
     def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
         """Return why a job that could run on an idle cluster cannot start now."""
+        if not job.num_tasks:
+            return Refusal(f"cannot start now: {needs_of(job, hosts=True)}, and no machine has that free")
         request = view.request(job)
         offers = self._offers(request, view)
         return rules.why_not_now(request, view, offers, self.lack(job), may_reslice=self.may_reslice)
@@ -434,6 +441,9 @@ class MachinePolicy(PolicyDriver):
 
     def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
         """Return why a job could not run even on the idle cluster; None if no such reason is known."""
+        if not job.num_tasks and self.places_without_gpus:
+            needs = millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0)
+            return why_no_machine([needs], view.cluster.hosts.resources)
         request, cluster = view.request(job), view.cluster
 
         def find() -> Refusal | None:

@@ -11,8 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.cluster.host_shares import shares_on
-from topoplace.cluster.hosts import megabytes, millicpus
-from topoplace.engine.admission import needs_of, why_no_machine
 from topoplace.engine.gangs.splits import in_order
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
@@ -22,7 +20,7 @@ from topoplace.engine.sharing.ranked_machines import Machines, RankedForJob
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.mig.slicing import Reslicing
 from topoplace.objectives.utility import communication_cost
-from topoplace.placement import Placement, Refusal, Scores
+from topoplace.placement import Placement, Scores
 
 if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import MachineOffer
@@ -53,6 +51,7 @@ class SharingPolicy(MachinePolicy):
     """
 
     honours = frozenset(("gpu_fraction", "mig"))
+    places_without_gpus = True
     sees_jobs = False
     sees_gpu_use: ClassVar[bool] = False
     """True if scores depend on whether a job holds a GPU of a machine, `MachineState.is_used`."""
@@ -102,17 +101,6 @@ class SharingPolicy(MachinePolicy):
         """Return no further scores for a job on several machines."""
         return {}
 
-    def may_fit(self, job: JobGraph, num_free: int) -> bool:
-        """Return False if too few GPUs are wholly free for a job that needs such."""
-        return not job.num_tasks or super().may_fit(job, num_free)
-
-    def why_never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
-        """Return why a job could not run even on the idle cluster; None if no such reason is known."""
-        if job.num_tasks:
-            return super().why_never(job, view)
-        needs = millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0)
-        return why_no_machine([needs], view.cluster.hosts.resources)
-
     def search_for(
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
@@ -121,12 +109,6 @@ class SharingPolicy(MachinePolicy):
             return super().search_for(job, request, view, least_utility)
         found = self._machine_options(request, view).best(least_utility)
         return self._placement(job, request, view, *found) if found else None
-
-    def why_not_now(self, job: JobGraph, view: ClusterView) -> Refusal:
-        """Return why a job that could run on an idle cluster cannot start now."""
-        if not job.num_tasks:
-            return Refusal(f"cannot start now: {needs_of(job, hosts=True)}, and no machine has that free")
-        return super().why_not_now(job, view)
 
     # ---- inside --------------------------------------------------------------------------------------------
 

@@ -26,7 +26,7 @@ from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels.deadline import check_deadline, deadline
 from topoplace.objectives.communication import measured, running_gangs
 from topoplace.objectives.job_bandwidth import bandwidth_scores
-from topoplace.policies.least_time import bounds, machine_sets, waiting
+from topoplace.policies.least_time import bounds, machine_sets, waiting, without_gpus
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -81,6 +81,7 @@ class LeastTime(MachinePolicy):
     name = "least-time"
     honours = frozenset(("min_utility", SPREADS_SHARES))
     asks_for_regions = True
+    places_without_gpus = True
     sees_jobs = False
     before_domains = machine_sets.BEFORE_DOMAINS
 
@@ -107,7 +108,7 @@ class LeastTime(MachinePolicy):
 
     def awaited(self, job: JobGraph, cluster: Cluster) -> JobGraph:
         """Return the job limited to the machines or NVLink domain that it waits for; itself if it waits for none."""
-        if not self.waits or job.single_machine:
+        if not self.waits or job.single_machine or not job.num_tasks:
             return job
         view = self.view_of(cluster)
         known = view.table((LeastTime, "awaited"), _no_awaited)
@@ -129,7 +130,7 @@ class LeastTime(MachinePolicy):
         """
         view = self.view_of(cluster)
         request = view.request(job)
-        awaited = self._awaited(request, view) if self.waits else None
+        awaited = self._awaited(request, view) if self.waits and request.size else None
         if awaited is None or not self._is_in_service(request, awaited, view):
             return 0.0
         expected = waiting.UNKNOWN_RUN_TIME if math.isnan(seconds) else seconds
@@ -180,6 +181,8 @@ class LeastTime(MachinePolicy):
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
         """Return the placement on one machine, or that on several if no machine has room or it is much faster."""
+        if not request.size:
+            return without_gpus.placed(job, view)
         if self.timeout is not None and self._goes_by_machine(request):
             try:
                 with deadline(self.timeout / 2):
@@ -243,6 +246,8 @@ class LeastTime(MachinePolicy):
 
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
         """Yield what `find` returns, then slower sets of GPUs of a machine, which `find` leaves out."""
+        if not job.num_tasks:
+            return filter(None, [self.find(job, view)])
         thorough = copy(self)
         thorough._timing = self._timing._replace(alternatives=machine_sets.MOST_OPTIONS)
         return MachinePolicy.candidates(thorough, job, view, effort)

@@ -1,0 +1,56 @@
+"""Where jobs that need no GPU break nothing: on machines, and in domains, that other jobs use already."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from topoplace.cluster.host_shares import shares_on
+from topoplace.cluster.hosts import megabytes, millicpus
+from topoplace.placement import Placement
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.jobs.job_graph import JobGraph
+
+
+def placed(job: JobGraph, view: ClusterView) -> Placement | None:
+    """Return a job without GPUs on the machine where it breaks the fewest whole things; None if no machine has room.
+
+    A machine is whole if all of its GPUs are free and no job has its CPUs or memory; a domain, if all of its machines
+    are. Domains count before machines, outer ones first; then come the fewest free GPUs, the fewest CPUs that are left,
+    and the lowest number.
+    """
+    hosts, topology = view.cluster.hosts, view.cluster.topology
+    free = hosts.free[:, :2]
+    has_room = (free >= (millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0))).all(axis=1)
+    has_room[view.cluster.native.withdrawn_machines()] = False
+    machines = np.flatnonzero(has_room)
+    if not machines.size:
+        return None
+    sizes = np.bincount(topology.machine_of, minlength=len(free))
+    free_gpus = np.bincount(topology.machine_of[list(view.cluster.free_gpus())], minlength=len(free))
+    whole = (
+        (free_gpus == sizes)
+        & (sizes > 0)
+        & (free == view.table((placed, "idle"), lambda: _idle(view))).all(axis=1)
+    )
+    broken = [_in_whole_domains(level.codes, whole) for level in reversed(topology.levels)]
+    keys = [*broken, whole, free_gpus, free[:, 0]]
+    best = int(machines[np.lexsort([key[machines] for key in reversed(keys)])[0]])
+    return Placement((), scores={}, topology=topology, job=job, hosts=shares_on(job, best), optimal=True)
+
+
+def _idle(view: ClusterView) -> NDArray[np.int64]:
+    """Return the CPUs and memory of each machine without jobs, as `Hosts.free` has them."""
+    each = [(millicpus(one.cpus), megabytes(one.memory_gb)) for one in view.cluster.hosts.resources]
+    return np.array(each, np.int64)
+
+
+def _in_whole_domains(domain_of: NDArray[np.int32], whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return for each machine whether all machines of its domain are whole; False for one in no domain."""
+    used = np.bincount(domain_of[(domain_of >= 0) & ~whole], minlength=int(domain_of.max(initial=0)) + 1)
+    return (domain_of >= 0) & (used[domain_of] == 0)
