@@ -245,7 +245,7 @@ class Placement:
 
         return bindings.spread(self, dimension, level)
 
-    def launch(self, launcher: str, program: str = "python train.py") -> Launch:
+    def launch(self, launcher: str, program: str | Mapping[str, str] = "python train.py") -> Launch:
         """Return the files and the command that start rank i of a program as task i, on its machine and its GPU.
 
         With "torchrun" and "jobset" (a JobSet of Kubernetes, whose pods run torchrun), a process sees the GPUs of all
@@ -256,10 +256,12 @@ class Placement:
 
         Args:
             launcher: "torchrun", "mpirun", "srun", "hostfile", "rankfile" or "jobset".
-            program: The command that each rank runs, in the words of a shell.
+            program: The command that each rank runs, in the words of a shell; or, for a job of several roles, such as
+                prefill and decode, that of each role. Then each role has a folder of files and a line of the command,
+                and ranks of its own from 0; roles that torchrun starts have a port each.
 
         Raises:
-            AllocationError: Names an unknown launcher, or what it cannot start, such as a job with remote GPUs.
+            AllocationError: Names an unknown launcher or role, or what it cannot start, such as a job with remote GPUs.
         """
         from topoplace.launch import launchers
 

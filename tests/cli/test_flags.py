@@ -25,6 +25,8 @@ BASES = {
     "place --gpu-model": "place topo.txt",
     "place --assume": "place topo.txt",
     "place --from": "place",
+    "place --role": "place summit",
+    "place --between": "place summit --role a=1 --role b=1",
     **{
         f"place {option}": "place summit --parallel tensor=2,data=2"
         for option in ("--order", "--model", "--group", "--prefer-group")
@@ -143,6 +145,8 @@ WRONG = {
         "tensor=2,tensor=2",
         "data=3,expert=2",
     ),
+    "--role": ("", "a", "=1", "a=", "a=0", "a=x", "a=2:knot"),
+    "--between": ("", "a+b", "a+b=x", "a+c=1", "a=1", "a+b=-1", "a+b=nan"),
     "--order": ("age", "", "tensor-tensor", "tensor"),
     "--micro-batches": ("0", "-1", "x", "1.5", "99999999"),
     "--zero-stage": ("4", "-1", "x"),

@@ -25,6 +25,23 @@ def test_files_are_those_of_the_placement(call: Call, tmp_path: Path, launcher: 
     assert {path.name: path.read_text("utf-8") for path in (tmp_path / "start").iterdir()} == launch.files
 
 
+def test_roles_start_from_folders_of_their_own(call: Call, tmp_path: Path) -> None:
+    roles = ("--role", "trainer=2", "--role", "rollout=4:allreduce", "--between", "trainer+rollout=3")
+    done = call("place", "gb200-nvl72", *roles, "--launch", "torchrun", "-o", tmp_path / "start")
+    lines = ["(cd trainer && sh torchrun.sh python trainer.py)"]
+    lines += ["(cd rollout && MASTER_PORT=29501 sh torchrun.sh python rollout.py)"]
+    assert (done.code, done.out.splitlines()[-2:]) == (0, [f"start it there: {lines[0]}", lines[1]])
+    files = {str(path.relative_to(tmp_path / "start")) for path in (tmp_path / "start").rglob("*.sh")}
+    assert files >= {"trainer/torchrun.sh", "rollout/torchrun.sh"}
+    for words, message in (
+        (("--gpus", "4"), "--gpus is not for a job of roles; say it in --role"),
+        (("--parallel", "tensor=2"), "--parallel is not for a job of roles; say it in --role"),
+    ):
+        refused = call("place", "gb200-nvl72", *roles, *words)
+        assert (refused.code, message in refused.err) == (2, True)
+    assert "--between needs --role" in call("place", "gb200-nvl72", "--between", "a+b=1").err
+
+
 def test_json_stays_alone_on_standard_output(call: Call, tmp_path: Path) -> None:
     done = call(*PLACE, "--launch", "srun", "-o", tmp_path, "--json")
     assert json.loads(done.out)["candidates"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from dataclasses import replace
 from pathlib import Path
@@ -146,3 +147,41 @@ def test_devices_have_the_numbers_that_slurm_shows(
             command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=True
         )
         assert done.stdout.strip() == wanted, launcher
+
+
+@pytest.mark.parametrize("launcher", ["torchrun", "srun", "mpirun", "hostfile", "jobset"])
+def test_each_role_starts_as_a_job_of_its_own(launcher: str) -> None:
+    prefill = tp.JobGraph.ring(4).with_(name="prefill")
+    decode = tp.JobGraph.allreduce(8).with_(name="decode")
+    job = tp.JobGraph.joined([prefill, decode], {("prefill", "decode"): 8.0})
+    topology = tp.machines.get("gb200-nvl72")
+    gpus = (0, 1, 2, 3, *range(8, 12), *range(4, 8))
+    programs = {"prefill": "python p.py --port 1", "decode": "python d.py"}
+    found = tp.Placement(gpus, topology=topology, job=job).launch(launcher, programs)
+    commands = found.command.splitlines()
+    assert len(commands) == 2
+    for number, (part, name) in enumerate(((gpus[:4], "prefill"), (gpus[4:], "decode"))):
+        alone = tp.JobGraph.independent(len(part)).with_(name=name)
+        own = tp.Placement(part, topology=topology, job=alone).launch(launcher, programs[name])
+        files = {file.partition("/")[2]: text for file, text in found.files.items() if file.startswith(name)}
+        assert files == own.files
+        port = "MASTER_PORT=29501 " if launcher == "torchrun" and number else ""
+        assert commands[number] == f"(cd {name} && {port}{own.command})"
+
+
+def test_wrong_roles_and_programs_are_named() -> None:
+    one = tp.JobGraph.ring(2).with_(name="a")
+    topology = tp.machines.get("gb200-nvl72")
+    joined = tp.Placement(
+        (0, 1, 2, 3), topology=topology, job=tp.JobGraph.joined([one, one.with_(name="../b")])
+    )
+    plain = tp.Placement((0, 1), topology=topology, job=one)
+    for placement, programs, message in (
+        (joined, {"a": "x"}, "program: '../b' is not a role of both; the job has a, ../b"),
+        (joined, {"a": "x", "c": "y", "../b": "x"}, "program: 'c' is not a role of both"),
+        (joined, {"a": "x", "../b": "y"}, "program: role '../b': not the name of a folder"),
+        (plain, {"a": "x"}, "program: 'a' is not a role of both; the job has none"),
+        (joined, {"a": "x\ny", "../b": "y"}, "program['a'] = "),
+    ):
+        with pytest.raises(tp.AllocationError, match=re.escape(message)):
+            placement.launch("srun", programs)

@@ -53,6 +53,7 @@ def add_job(parser: argparse.ArgumentParser, size: str = "4") -> None:
         "--gpus", metavar="N", help=f"number of GPUs, or 2x4 for a mesh or torus (default: {size})"
     )
     _add_parallel(parser)
+    _add_roles(parser)
     parser.add_argument("--sensitive", action="store_true", help="the job runs slower on slower links")
     _add_requirements(parser)
     _add_groups(parser)
@@ -91,6 +92,23 @@ def _add_parallel(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_roles(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--role",
+        action="append",
+        default=[],
+        metavar="NAME=GPUS[:PATTERN]",
+        help="a role of the job, such as prefill=4, decode=8:allreduce, trainer=16; repeat it for the others",
+    )
+    parser.add_argument(
+        "--between",
+        action="append",
+        default=[],
+        metavar="NAME+NAME=GB",
+        help="GB that two roles exchange in each step, such as prefill+decode=8",
+    )
+
+
 def _add_groups(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--group",
@@ -98,7 +116,7 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
         default=[],
         metavar="SIZE@LEVEL",
         help="each group of SIZE consecutive tasks must be in one domain of this level, such as 8@machine; sizes such "
-        "as 16+16+8 and a dimension of --parallel are groups, too; repeat it for groups inside groups",
+        "as 16+16+8, a dimension of --parallel and a role are groups, too; repeat it for groups inside groups",
     )
     parser.add_argument(
         "--prefer-group",
@@ -178,6 +196,10 @@ def job(arguments: argparse.Namespace, default_size: str = "4") -> JobGraph:
 
 def _graph(arguments: argparse.Namespace, default_size: str) -> JobGraph:
     """Return the tasks and their communication, without requirements."""
+    if arguments.role:
+        return _of_roles(arguments)
+    if arguments.between:
+        raise ValueError("--between needs --role")
     if arguments.parallel is not None:
         return _training_job(arguments)
     _refuse(arguments, ("order", "model", *_TRAINING), "needs --parallel")
@@ -235,6 +257,33 @@ def _traffic(arguments: argparse.Namespace) -> Traffic | None:
     given = {name: getattr(arguments, name) for name in _TRAINING}
     stated = {name: value for name, value in given.items() if value is not None}
     return Traffic.of(arguments.model, **cast("Training", stated))
+
+
+def _of_roles(arguments: argparse.Namespace) -> JobGraph:
+    """Return the job of the roles of --role, which exchange what --between says."""
+    from topoplace.jobs.job_graph import JobGraph
+
+    _refuse(arguments, ("pattern", "gpus", "parallel"), "is not for a job of roles; say it in --role")
+    roles: list[JobGraph] = []
+    for text in arguments.role:
+        name, found, size = text.partition("=")
+        gpus, _, pattern = size.partition(":")
+        try:
+            if not found:
+                raise ValueError("not NAME=GPUS, such as prefill=4")
+            roles.append(_pattern(pattern or "ring", gpus).with_(name=name))
+        except ValueError as error:
+            raise ValueError(f"--role {text!r}: {error}") from None
+    traffic: dict[tuple[str | int, str | int], float] = {}
+    for text in arguments.between:
+        pair, _, gigabytes = text.partition("=")
+        first, _, second = pair.partition("+")
+        try:
+            traffic[first, second] = float(gigabytes)
+        except ValueError:
+            raise ValueError(f"--between {text!r}: not NAME+NAME=GB, such as prefill+decode=8") from None
+    with flags.named(roles="--role", traffic="--between"):
+        return JobGraph.joined(roles, traffic)
 
 
 def _grouped(job: JobGraph, arguments: argparse.Namespace) -> JobGraph:

@@ -25,7 +25,9 @@ def folder(arguments: argparse.Namespace) -> Path | None:
 def write(placed: Placement, folder: Path, arguments: argparse.Namespace) -> None:
     """Write the files of --launch and print the command; ValueError if another file has the name of one."""
     with flags.named(launcher="--launch"):
-        launch = placed.launch(arguments.launch)
+        roles = [name for name, _ in placed.job.roles] if placed.job is not None else []
+        by_role = {name: f"python {name}.py" for name in roles}
+        launch = placed.launch(arguments.launch, by_role) if by_role else placed.launch(arguments.launch)
     texts = {folder / name: text for name, text in launch.files.items()}
     for path, text in texts.items():
         if path.exists() and (not path.is_file() or path.read_bytes() != text.encode()):
