@@ -154,3 +154,22 @@ def test_place_says_that_gpus_are_cut_into_slices(call: Call, repository: Path) 
 def test_show_counts_slices_as_slices(call: Call, repository: Path) -> None:
     printed = call("show", str(repository / "tests/data/nvidialist-mig.txt")).out
     assert "4 MIG slices of A100, 2 x A100;" in printed
+
+
+def test_an_answer_about_a_machine_numbers_gpus_as_its_devices(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "topo.txt").write_text(LAST_FOUR, "utf-8")
+    done = call("place", tmp_path / "topo.txt", "--busy", "4", "--gpus", "2")
+    assert done.out.startswith("GPUs 5, 7: ")
+    assert done.out.splitlines()[5].split()[:2] == ["5", "7"]
+    assert "- slowest on the first: PCIe link of GPU 7\n" in done.out
+    assert "\nGPU 7 " in call("show", tmp_path / "topo.txt").out
+    assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=5,7")
+
+
+def test_an_answer_about_several_machines_has_their_names_and_the_numbers_there(call: Call) -> None:
+    done = call("place", "gb200-nvl72", "--busy", "0-4", "--gpus", "3")
+    assert done.out.startswith("tray01 1–3: ")
+    assert "\ntray01 1–3  " in done.out
+    assert "- slowest on the first: rings of tray01 1–3\n" in done.out
+    assert done.out.splitlines()[-1].startswith("tray01: ")
+    assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=1,2,3")

@@ -19,26 +19,26 @@ def first_lines(out: str) -> list[str]:
         (
             "dgx1-v100 --busy 0,5",
             [
-                "GPUs 2 3 7 6: 40 GB/s; the lowest free ids 6 GB/s (6.7 ×); proven best",
+                "GPUs 2, 3, 7, 6: 40 GB/s; the lowest free ids 6 GB/s (6.7 ×); proven best",
                 "at best on the idle machine 80 GB/s: communication takes 2 × as long",
             ],
         ),
-        ("dgx1-v100", ["GPUs 0 1 2 3: 80 GB/s; these are the lowest free ids; proven best"]),
+        ("dgx1-v100", ["GPUs 0, 1, 2, 3: 80 GB/s; these are the lowest free ids; proven best"]),
         (
             "dgx-h100 --gpus 8 --pattern allreduce",
-            ["GPUs 0 1 2 3 4 5 6 7: 476 GB/s by NVLS; these are the lowest free ids; proven best"],
+            ["GPUs 0, 1, 2, 3, 4, 5, 6, 7: 476 GB/s by NVLS; these are the lowest free ids; proven best"],
         ),
         (
             "dgx1-v100 --busy 0,1,4,6 --pattern chain",
             [
-                "GPUs 2 3 7 5: communication 20 ms; the lowest free ids 41.7 ms (2.1 ×); proven best",
+                "GPUs 2, 3, 7, 5: communication 20 ms; the lowest free ids 41.7 ms (2.1 ×); proven best",
                 "at best on the idle machine 10 ms: communication takes 2 × as long",
             ],
         ),
         (
             "dgx1-v100 --busy 0,5 --policy baseline",
             [
-                "GPUs 1 2 3 4: 6 GB/s; these are the lowest free ids",
+                "GPUs 1, 2, 3, 4: 6 GB/s; these are the lowest free ids",
                 "at best on the idle machine 80 GB/s: communication takes 13 × as long",
             ],
         ),

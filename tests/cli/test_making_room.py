@@ -32,8 +32,8 @@ def test_a_plan_is_printed_line_by_line(call: Call) -> None:
     assert (done.code, done.err) == (0, "")
     assert done.out.splitlines() == [
         "the job fits after 1 move, at a cost of 1 (proven least)",
-        "move a: 0 → 5",
-        "start the job: 0,1,3",
+        "move a: GPU 0 → GPU 5",
+        "start the job: GPUs 0, 1, 3",
     ]
 
 
@@ -42,7 +42,7 @@ def test_pre_empted_jobs_and_refusals_are_printed(call: Call) -> None:
     done = call(*command)
     assert done.out.splitlines()[:2] == [
         "the job fits after 2 pre-emptions, at a cost of 20 (proven least)",
-        "pre-empt a: 0",
+        "pre-empt a: GPU 0",
     ]
     done = call(*command, "--never-preempt")
     assert done.code == 1

@@ -361,7 +361,7 @@ def test_rings_over_the_trays_of_a_rack_are_planned() -> None:
     on_trays = tp.communication_time(job, range(8), rack)
     split = tp.communication_time(job, [0, 1, 4, 5, 2, 3, 6, 7], rack)
     assert on_trays.seconds == split.seconds == 1.5 / tp.collective.ring_bandwidth(rack, [0, 1, 4, 5])
-    assert split.slowest == "rings of GPUs 0, 1, 4, 5"
+    assert split.slowest == "rings of tray00 0,1; tray01 0,1"
 
 
 def test_machines_without_a_network_have_no_path() -> None:

@@ -27,15 +27,21 @@ def lowest(topology: tp.Topology, u: int, v: int) -> float:
     return 0.0 if hops is None else min(float(ports.gb_per_s[hop // 2]) for hop in hops)
 
 
+def called(port: Port) -> str:
+    """Return the name of a port, with the ids of its GPUs."""
+    ids = ", ".join(map(str, port.gpus))
+    return f"{port.what} of GPU{'s' * (len(port.gpus) > 1)} {ids}" if ids else port.what
+
+
 def names(topology: tp.Topology, u: int, v: int) -> list[str]:
     ports = topology.derived(Ports)
     hops = ports.network.route(u, v)
-    return [] if hops is None else [str(ports.port(hop // 2)) for hop in hops]
+    return [] if hops is None else [called(ports.port(hop // 2)) for hop in hops]
 
 
 def speeds(topology: tp.Topology) -> dict[str, float]:
     ports = topology.derived(Ports)
-    return {str(ports.port(i)): float(speed) for i, speed in enumerate(ports.gb_per_s)}
+    return {called(ports.port(i)): float(speed) for i, speed in enumerate(ports.gb_per_s)}
 
 
 def pairs(topology: tp.Topology) -> list[tuple[int, int]]:
@@ -245,16 +251,17 @@ def test_gpus_without_a_path_are_not_joined_by_the_network() -> None:
     ("port", "text"),
     [
         (Port("uplink of leaf l3"), "uplink of leaf l3"),
-        (Port("PCIe link", (17,)), "PCIe link of GPU 17"),
-        (Port("adapter mlx5_0", (0, 1)), "adapter mlx5_0 of GPUs 0, 1"),
-        (
-            Port("uplink of the socket", tuple(range(9))),
-            "uplink of the socket of GPUs 0, 1, 2, 3, 4, 5, 6, 7, ...",
-        ),
+        (Port("PCIe link", (17,)), "PCIe link of machine1 1"),
+        (Port("adapter mlx5_0", (14, 15)), "adapter mlx5_0 of machine0 14,15"),
+        (Port("uplink of the socket", tuple(range(9))), "uplink of the socket of machine0 0–7, ..."),
     ],
 )
 def test_what_a_port_is_called(port: Port, text: str) -> None:
-    assert str(port) == text
+    assert port.in_words(tp.Topology.cluster(tp.machines.get("dgx2"), 2)) == text
+
+
+def test_a_port_of_a_machine_alone_is_named_by_device_numbers() -> None:
+    assert Port("PCIe link", (2, 3)).in_words(tp.machines.get("dgx2")) == "PCIe link of GPUs 2, 3"
 
 
 def test_every_port_has_a_number_and_a_name() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -61,24 +60,6 @@ def _between(first: int, last: int, there: Sequence[int], flag: str, text: str) 
             ids = ",".join(map(str, there)) if gaps else f"{there[0]}..{there[-1]}"
             raise ValueError(f"{flag} {text!r}: GPU {gpu}: the GPUs are {ids}")
     yield from (gpu for gpu in range(first, last + 1) if not gaps or gpu in there)
-
-
-def places(gpus: Sequence[int], topology: Topology) -> str:
-    """Return GPUs in their order as people find them: of a cluster as machine04 0–7, of a machine alone as `text`."""
-    from topoplace.discovery.in_use import UNNAMED
-
-    if topology.machine_names == (UNNAMED,):
-        return text(gpus)
-    by_machine = groupby(gpus, key=lambda gpu: topology.gpus[gpu].machine)
-    numbers = ((machine, [int(topology.local_index[gpu]) for gpu in own]) for machine, own in by_machine)
-    return "; ".join(f"{machine} {runs(own, '–')}" for machine, own in numbers)
-
-
-def runs(numbers: Sequence[int], to: str = "-") -> str:
-    """Return numbers in their order, ascending runs of three and more as ranges: "6,0-5,7"."""
-    keyed = enumerate(numbers)
-    found = [[number for _, number in run] for _, run in groupby(keyed, key=lambda pair: pair[1] - pair[0])]
-    return ",".join(text(run) if len(run) < 3 else f"{run[0]}{to}{run[-1]}" for run in found)
 
 
 def text(gpus: Iterable[int]) -> str:

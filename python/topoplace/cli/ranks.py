@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from topoplace.cli import gpu_list
-
 if TYPE_CHECKING:
     from topoplace.launch.bindings import Binding
     from topoplace.placement import Placement
@@ -57,13 +55,14 @@ def folded(machines: Iterable[str], placement: Placement) -> str:
 def show_machines(placement: Placement) -> None:
     """Print a table of the machines with their ranks; neighbours with equal GPUs share a row."""
     from topoplace.experiments.report import tables
+    from topoplace.topology.device_numbers import runs
 
     rows = [
         (
             folded((share.machine for share in run), placement),
             len(run[0].ranks),
-            gpu_list.runs([rank for share in run for rank in share.ranks]),
-            gpu_list.runs([gpu for gpu in run[0].gpus if gpu is not None]) or "-",
+            runs([rank for share in run for rank in share.ranks]),
+            runs([gpu for gpu in run[0].gpus if gpu is not None]) or "-",
         )
         for run in _alike(placement)
     ]

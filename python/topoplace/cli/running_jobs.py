@@ -146,9 +146,11 @@ def moves(
     moved: tuple[tuple[str, Placement], ...], cluster: Cluster, scheduler: Scheduler | None = None
 ) -> Iterator[str]:
     """Yield a line for each moved job, then one that says how the scheduler moves jobs."""
+    from topoplace.topology.device_numbers import in_words
+
     for job_id, placement in moved:
         before, after = (
-            gpu_list.places(gpus, cluster.topology) for gpus in (cluster.gpus_of(job_id), placement.gpus)
+            in_words(gpus, cluster.topology) for gpus in (cluster.gpus_of(job_id), placement.gpus)
         )
         yield f"move {job_id}: {before} → {after}"
     if moved and scheduler is not None:

@@ -15,11 +15,9 @@ from topoplace import _checks
 from topoplace.discovery.networks import switch_tree
 from topoplace.errors import TopologyError
 from topoplace.topology.device_numbers import device_numbers
-from topoplace.topology.devices import Gpu
+from topoplace.topology.devices import UNNAMED, Gpu
 from topoplace.topology.topology import Topology
 
-UNNAMED = "machine0"
-"""The name of the only machine of a topology whose text does not name it."""
 _SHOWN = 16
 """How many GPUs, or machines, a message names."""
 

@@ -20,11 +20,10 @@ from topoplace.launch.environment import (
     unset,
 )
 from topoplace.placement import Placement
+from topoplace.topology.devices import UNNAMED
 from topoplace.topology.makers import Maker
 
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
-_UNNAMED: Final = "machine0"
-"""The machine of a topology from a text that does not tell its host's name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +87,7 @@ class Ranks:
     @property
     def is_unnamed(self) -> bool:
         """Return True if there is one machine, whose name as a host is not known."""
-        return self.placement.topology.num_machines == 1 and tuple(self.tasks_of) == (_UNNAMED,)
+        return self.placement.topology.num_machines == 1 and tuple(self.tasks_of) == (UNNAMED,)
 
     def host(self, machine: str) -> str:
         """Return the name by which a launcher reaches a machine."""

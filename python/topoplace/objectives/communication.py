@@ -30,6 +30,7 @@ from topoplace.collective.networks import collective_network, domains_of
 from topoplace.collective.rates import Rates, rates_of
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.arguments import gpu_of_each_task
+from topoplace.topology.device_numbers import MOST_NAMED, in_words
 from topoplace.topology.ports import Ports
 from topoplace.topology.topology import Topology
 
@@ -216,10 +217,10 @@ def _named(job: JobGraph, placed: Ints, topology: Topology, times: Sequence[kern
     if math.isinf(longest.seconds):
         return "no path"
     if longest.rings.seconds <= longest.ports.seconds:
-        return str(topology.derived(Ports).port(longest.ports.slowest // 2))
+        return topology.derived(Ports).port(longest.ports.slowest // 2).in_words(topology)
     gpus = _of_slowest_rings(job, placed, topology, longest.rings)
-    numbers = ", ".join(map(str, gpus[:8])) + (", ..." if len(gpus) > 8 else "")
-    return f"NVSwitches of GPUs {numbers}" if longest.rings.by_switches else f"rings of GPUs {numbers}"
+    what = "NVSwitches" if longest.rings.by_switches else "rings"
+    return f"{what} of {in_words(gpus, topology, MOST_NAMED)}"
 
 
 def _of_slowest_rings(job: JobGraph, placed: Ints, topology: Topology, rings: kernels.Rings) -> list[int]:

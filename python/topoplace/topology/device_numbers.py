@@ -1,14 +1,19 @@
-"""The numbers of GPUs among the devices of their machines."""
+"""The numbers of GPUs among the devices of their machines, and GPUs in words by these."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from typing import Final
 
+from topoplace.topology.devices import UNNAMED
 from topoplace.topology.makers import gpus_by_maker
 from topoplace.topology.topology import Topology
 
-_NUMBERED = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
+MOST_NAMED: Final = 8
+"""GPUs that an answer names of what many share, such as a switch."""
+_NUMBERED: Final = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
 
 
 def device_numbers(topology: Topology) -> tuple[int, ...]:
@@ -28,6 +33,29 @@ def _numbers_in(machine: Topology) -> Sequence[int]:
     matches = [_NUMBERED.fullmatch(gpu.name) for gpu in machine.gpus]
     numbers = [int(match[1]) for match in matches if match]
     return numbers if len(set(numbers)) == machine.num_gpus else machine.local_index
+
+
+def in_words(gpus: Sequence[int], topology: Topology, most: int | None = None) -> str:
+    """Return GPUs in their order as people find them: "n3 0–3; n4 0"; of a machine without a name, "GPUs 2, 3".
+
+    Args:
+        gpus: Their ids.
+        topology: What they are GPUs of.
+        most: How many are named; "..." stands for the others. None names all.
+    """
+    numbers, named = topology.derived(device_numbers), gpus[:most]
+    more = ", ..." if len(named) < len(gpus) else ""
+    if topology.machine_names == (UNNAMED,):
+        return f"GPU{'s' * (len(gpus) > 1)} {', '.join(str(numbers[gpu]) for gpu in named)}{more}"
+    machines = groupby(named, key=lambda gpu: topology.gpus[gpu].machine)
+    return "; ".join(f"{name} {runs([numbers[gpu] for gpu in own], '–')}" for name, own in machines) + more
+
+
+def runs(numbers: Iterable[int], to: str = "-") -> str:
+    """Return numbers in their order, ascending runs of three and more as ranges: "6,0-5,7"."""
+    keyed = enumerate(numbers)
+    found = [[number for _, number in run] for _, run in groupby(keyed, key=lambda pair: pair[1] - pair[0])]
+    return ",".join(",".join(map(str, run)) if len(run) < 3 else f"{run[0]}{to}{run[-1]}" for run in found)
 
 
 def visible_numbers(topology: Topology) -> tuple[int, ...]:

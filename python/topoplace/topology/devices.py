@@ -6,12 +6,15 @@ import enum
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Final
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
 from topoplace.topology.links.link import PATHS, LinkKind
 from topoplace.topology.links.link_catalogue import SPEEDS
+
+UNNAMED: Final = "machine0"
+"""The machine of a topology whose text does not name it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -24,7 +27,7 @@ class Gpu:
     """Its name on its machine, such as "GPU0"."""
     model: str | None = None
     """Such as "V100", if known."""
-    machine: str = "machine0"
+    machine: str = UNNAMED
     """The name of its machine."""
     socket: int | None = None
     """The CPU socket (or PCIe root) of its machine that it is attached to, if known."""

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.topology import level_ports
+from topoplace.topology.device_numbers import MOST_NAMED, in_words
 from topoplace.topology.links.link import PATH_KINDS, LinkKind
 from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S
 from topoplace.topology.nearest_adapters import own_adapters
@@ -45,7 +46,6 @@ _SAME: Final = 1 - 1e-9
 """Speeds whose ratio is between this and 1 are equal."""
 _LEAST_GB_PER_S: Final = 1e-9
 """For ports that are not there, so that what would pass them takes for ever."""
-_MOST_NAMED: Final = 8
 _ABOVE: Final = {
     LinkKind.PCIE: "PCIe switch",
     LinkKind.PCIE_BRIDGES: "PCIe bridges",
@@ -57,18 +57,15 @@ _ABOVE: Final = {
 
 
 class Port(NamedTuple):
-    """What a port belongs to; its text is such as "adapter mlx5_0 of GPU 17" or "uplink of leaf l3"."""
+    """What a port belongs to."""
 
     what: str
     gpus: tuple[int, ...] = ()
     """The GPUs that have it; () for a domain of machines."""
 
-    def __str__(self) -> str:
-        if not self.gpus:
-            return self.what
-        numbers = ", ".join(map(str, self.gpus[:_MOST_NAMED]))
-        more = ", ..." if len(self.gpus) > _MOST_NAMED else ""
-        return f"{self.what} of GPU{'s' if len(self.gpus) > 1 else ''} {numbers}{more}"
+    def in_words(self, topology: Topology) -> str:
+        """Return such as "adapter mlx5_0 of n3 1", or "uplink of leaf l3"."""
+        return f"{self.what} of {in_words(self.gpus, topology, MOST_NAMED)}" if self.gpus else self.what
 
 
 class Ports:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from topoplace._progress import Progress
-from topoplace.cli import flags, gpu_list, job_options, options, running_jobs, writing
+from topoplace.cli import flags, job_options, options, running_jobs, writing
 
 if TYPE_CHECKING:
     from topoplace.cli.running_jobs import RunningJobs
@@ -106,6 +106,8 @@ def _as_dict(plan: Rearrangement, cluster: Cluster) -> dict[str, Any]:
 
 
 def _lines(plan: Rearrangement, running: RunningJobs) -> Iterator[str]:
+    from topoplace.topology.device_numbers import in_words
+
     cluster = running.cluster
     for _, refusal in (*plan.defer, *plan.reject):
         yield f"no room: {flags.in_words_of(job_options.FLAGS, refusal.reason)}"
@@ -113,9 +115,9 @@ def _lines(plan: Rearrangement, running: RunningJobs) -> Iterator[str]:
         return
     yield _conclusion(plan)
     for job_id in plan.preempt:
-        yield f"pre-empt {job_id}: {gpu_list.places(cluster.gpus_of(job_id), cluster.topology)}"
+        yield f"pre-empt {job_id}: {in_words(cluster.gpus_of(job_id), cluster.topology)}"
     yield from running_jobs.moves(plan.move, cluster, running.scheduler)
-    yield f"start the job: {gpu_list.places(plan.start[0][1].gpus, cluster.topology)}"
+    yield f"start the job: {in_words(plan.start[0][1].gpus, cluster.topology)}"
 
 
 def _conclusion(plan: Rearrangement) -> str:

@@ -210,8 +210,11 @@ def _check(explained: Explanation, job: JobGraph, cluster: Cluster, policy: Poli
 
 def _print_headline(placed: Placement | None, measured: Yardsticks | None, cluster: Cluster) -> None:
     """Print what a placement wins, and an empty line; nothing if the job is not placed."""
+    from topoplace.topology.device_numbers import in_words
+
     if placed:
-        gpus, is_idle = _gpus_in_words(placed), not cluster.allocations
+        is_large, is_idle = ranks.is_large(placed), not cluster.allocations
+        gpus = ranks.in_short(placed) if is_large else in_words(placed.gpus, placed.topology)
         print(*headline.lines(gpus, placed, measured, is_idle=is_idle), "", sep="\n")
 
 
@@ -224,6 +227,8 @@ def _print_notes(topology: Topology, *, is_use_told: bool) -> None:
 
 
 def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Placement | None) -> None:
+    from topoplace.topology.device_numbers import in_words
+
     if explained.candidates:
         where = f"{cluster.topology.name}, {cluster.num_free} free, {explained.policy}"
         _print_candidates(explained, cluster.topology, f"{job.name} of {job.num_tasks} on {where}")
@@ -239,7 +244,7 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
         _print_slices(placed)
     elif placed:
         if placed.resliced:
-            print(f"to be made whole first, without slices: GPU {', '.join(map(str, placed.resliced))}")
+            print(f"to be made whole first, without slices: {in_words(placed.resliced, placed.topology)}")
         if ranks.is_large(placed):
             ranks.show_machines(placed)
         ranks.show_spread(placed)
@@ -265,7 +270,7 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
         ),
         [
             (
-                _gpus(one, are_large=are_large),
+                ranks.in_short(one) if are_large else _gpus(one),
                 *_communication_cells(one),
                 *(_score(name, one) for name in scores),
                 headline.proof(one),
@@ -280,22 +285,12 @@ def _print_candidates(explained: Explanation, topology: Topology, title: str) ->
     print("; ".join((_RING, *by_switches, _TIME, *(f"{name}: {_SCORES[name]}" for name in scores))))
 
 
-def _gpus_in_words(placed: Placement) -> str:
-    """Return the GPUs of a placement as the beginning of a sentence."""
-    gpus = _gpus(placed, are_large=ranks.is_large(placed))
-    word = "GPU" if len(placed.gpus) == 1 else "GPUs"
-    return gpus if placed.topology.num_machines > 1 else f"{word} {gpus}"
+def _gpus(candidate: Placement) -> str:
+    """Return the GPUs by task, without the word GPUs, which is in the head of their column."""
+    from topoplace.topology.device_numbers import in_words
 
-
-def _gpus(candidate: Placement, *, are_large: bool) -> str:
-    """Return the GPUs by task; of many, how many they are and the machines."""
-    topology = candidate.topology
-    if are_large:
-        return ranks.in_short(candidate)
-    if topology.num_machines > 1:
-        return gpu_list.places(candidate.gpus, topology)
-    numbers = gpu_list.numbers(topology)
-    return " ".join(str(numbers[gpu]) for gpu in candidate.gpus)
+    named = in_words(candidate.gpus, candidate.topology)
+    return named.removeprefix("GPUs ").removeprefix("GPU ").replace(", ", " ")
 
 
 def _remarks(explained: Explanation, scores: Sequence[str]) -> Iterator[str]:
@@ -316,9 +311,11 @@ def _remarks(explained: Explanation, scores: Sequence[str]) -> Iterator[str]:
 
 def _print_slices(placed: Placement) -> None:
     """Print where the slices are; their UUIDs, and so the environment, are known once they are cut."""
+    from topoplace.topology.device_numbers import in_words
+
     for gpu, one in zip(placed.gpus, placed.slices, strict=True):
         how = "to be cut" if gpu in placed.resliced else "is there"
-        print(f"GPU {gpu}: {one.profile} in slot {one.start}, {how}")
+        print(f"{in_words([gpu], placed.topology)}: {one.profile} in slot {one.start}, {how}")
 
 
 def _print_environment(placed: Placement) -> None:
@@ -336,7 +333,9 @@ def _print_environment(placed: Placement) -> None:
     for text, machines in machines_with.items():
         print(f"{ranks.folded(machines, placed)}: {text}")
     if own:
-        print(" ".join(own))
+        machine = placed.topology.gpus[placed.gpus[0]].machine
+        where = f"{ranks.folded([machine], placed)}: " if placed.topology.num_machines > 1 else ""
+        print(where + " ".join(own))
     if (why := environment.unset(placed)) is not None:
         print(f"note: {why}.")
 

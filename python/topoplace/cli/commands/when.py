@@ -7,7 +7,7 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, gpu_list, options, running_jobs, snapshots, writing
+from topoplace.cli import flags, options, running_jobs, snapshots, writing
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -124,12 +124,14 @@ def _by_machine(gpus: Sequence[int], cluster: Cluster) -> dict[str, list[int]]:
 
 
 def _lines(start: StartTime, found: Snapshot) -> Iterator[str]:
+    from topoplace.topology.device_numbers import in_words
+
     if start.held:
         yield f"job {start.job_id} is held ({start.held}); once it is not:"
     if start.reason:
         yield f"job {start.job_id} never starts: {start.reason.removeprefix('never fits: ')}"
         return
-    yield f"job {start.job_id} {_time(start)}, on {gpu_list.places(start.gpus, found.cluster.topology)}"
+    yield f"job {start.job_id} {_time(start)}, on {in_words(start.gpus, found.cluster.topology)}"
     if start.behind:
         first = _first(start)
         yield f"behind {_jobs(start.behind)} in the queue; as the first it {first}"

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from topoplace.collective import library_of, survey
 from topoplace.drawing import terminal
 from topoplace.experiments.report import tables
+from topoplace.topology.device_numbers import in_words
 from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
 from topoplace.topology.speed_overrides import speeds_of
 
@@ -167,23 +168,29 @@ def _show_facts(topology: Topology) -> None:
         print(tables.plain(f"network adapters: {', '.join(nic.name for nic in topology.nics)}"))
     if topology.partitions:
         print(f"only these sets of GPUs may be given to a job: {' '.join(map(str, topology.partitions))}")
-    for gpu in topology.unhealthy_gpus:
-        print(tables.plain(f"unhealthy: {topology.gpus[gpu].name}"))
+    if topology.unhealthy_gpus:
+        print(tables.plain(f"unhealthy: {in_words(topology.unhealthy_gpus, topology)}"))
     for note in topology.notes:
         print(tables.plain(f"note: {note}"))
 
 
 def _show_pairs(topology: Topology) -> None:
     n = topology.num_gpus
+    names = [in_words([gpu], topology) for gpu in range(n)]
     rows: list[tuple[object, ...]] = []
     for u in range(n):
         cells = ["-" if u == v else tables.number(topology.bandwidth(u, v)) for v in range(n)]
-        rows.append((f"GPU {u}", *cells))
+        rows.append((names[u], *cells))
     shades = [
         ["", *("" if u == v else _COLOURS.get(topology.link(u, v).kind, "") for v in range(n))]
         for u in range(n)
     ]
-    tables.show(("", *map(str, range(n))), rows, f"{topology.name}: GB/s between GPUs, one direction", shades)
+    tables.show(
+        ("", *(name.removeprefix("GPU ") for name in names)),
+        rows,
+        f"{topology.name}: GB/s between GPUs, one direction",
+        shades,
+    )
 
 
 def _show_fabric(topology: Topology) -> None:
