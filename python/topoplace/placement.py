@@ -178,10 +178,13 @@ class Placement:
             self._check_hosts()
 
     def _repr_svg_(self) -> str:
-        """Return a drawing of the topology with the job's GPUs, which notebooks show; see `topoplace.drawing.svg`."""
+        """Return a drawing of the topology with the job's GPUs, which notebooks show; see `topoplace.drawing.svg`.
+
+        A placement does not know who has the other GPUs; a `Cluster` does.
+        """
         from topoplace import drawing
 
-        return drawing.svg(self.topology, chosen=self.gpus, job=self.job)
+        return drawing.svg(self.topology, busy=None, chosen=self.gpus, job=self.job)
 
     def host_of(self, task: int) -> int | None:
         """Return the number of the machine that runs a task's process; None if the policy chose only GPUs.

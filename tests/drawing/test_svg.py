@@ -360,7 +360,36 @@ def test_notebooks_show_topologies_and_placements() -> None:
     assert topology._repr_svg_() == drawing.svg(topology)
     job = tp.JobGraph.ring(3)
     placed = tp.Placement((4, 2, 0), topology=topology, job=job)
-    assert placed._repr_svg_() == drawing.svg(topology, chosen=(4, 2, 0), job=job)
+    assert placed._repr_svg_() == drawing.svg(topology, busy=None, chosen=(4, 2, 0), job=job)
+
+
+@pytest.mark.parametrize("machines", [1, 2, 200])
+def test_what_is_not_known_to_be_free_is_not_called_free(machines: int) -> None:
+    """A placement does not say who has the other GPUs, on one machine, on two, and as tiles."""
+    machine = tp.machines.get("dgx-h100")
+    topology = tp.Topology.cluster(machine, machines) if machines > 1 else machine
+    picture = tp.Placement((2, 3), topology=topology)._repr_svg_()
+    body = picture.partition("</style>")[2]
+    assert not re.search(r'class="[^"]*\b(free|share-[0-9])\b|free GPUs|GPUs in use|, free<', body)
+    assert "free or in use" in body
+
+
+def test_notebooks_show_who_holds_what_on_a_cluster() -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100").with_unhealthy([7]))
+    cluster.allocate("training", [0, 1])
+    cluster.allocate("notebook", [4])
+    cluster.drain(1)
+    cluster.drain(5)
+    cluster.hold([6], reason="spare")
+    picture = cluster._repr_svg_()
+    titles = re.findall(r'data-gpu="(\d+)"[^>]*><title>[^<]*, (.*?)</title>', picture)
+    state_of = {int(gpu): title for gpu, title in titles}
+    assert state_of == {
+        **dict.fromkeys((0, 1), "in use training"),
+        **dict.fromkeys((2, 3), "free"),
+        4: "in use notebook",
+        **dict.fromkeys((5, 6, 7), "out of service"),
+    }
 
 
 def test_a_gpu_without_a_link_to_one_switch_is_seen() -> None:

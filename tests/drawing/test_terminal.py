@@ -39,7 +39,7 @@ def test_a_small_machine_reads_as_printed() -> None:
         "dgx1-v100: 8 GPUs (V100)",
         "socket 0 | 0 |#1#|*2*|*3*|",
         "socket 1 | 4 | 5 |x6x| 7 |",
-        ". free  # in use  * chosen  x unhealthy  ",
+        ". free  # in use  * chosen  x out of service  ",
     ]
 
 

@@ -21,6 +21,7 @@ LAZY_DOORS = {
         "topoplace.topology.topology_json",
         "topoplace.topology.topology_networkx",
     ),
+    "topoplace.cluster.cluster": ("topoplace.drawing",),
     "topoplace.collective.measuring.measurements": ("topoplace.collective.measuring.measurements_json",),
     "topoplace.collective.rates": ("topoplace.collective.rates_json",),
     "topoplace.jobs.job_graph": ("topoplace.jobs.job_json", "topoplace.jobs.roles"),

@@ -518,6 +518,13 @@ class Cluster:
     def __repr__(self) -> str:
         return f"Cluster({self._topology.name!r}, {self.num_free} of {self._topology.num_gpus} GPUs free)"
 
+    def _repr_svg_(self) -> str:
+        """Return a drawing of who holds which GPUs, which notebooks show; see `topoplace.drawing.svg`."""
+        from topoplace import drawing
+
+        closed = [gpu for gpu in self.out_of_service() if self.owner(gpu) is None]
+        return drawing.svg(self._topology.with_unhealthy(closed), busy=self.allocations)
+
     @classmethod
     def _with_state(
         cls, topology: Topology, state: ClusterState, resources: tuple[HostResources, ...]

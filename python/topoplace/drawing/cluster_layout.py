@@ -281,8 +281,9 @@ class _Painter:
         if (len(label) > 3 or label == name) and _head(domain, self._machines) > _GAP:
             base = y + size + (2.5 if self._machines.columns else 1.0)
             shapes.append(Text(x + 7, base, label, size, "start", "label"))
-        free = int(self._states.free_of[list(domain.machines)].sum())
-        title = f"{domain.level.name} {domain.name}: {len(domain.machines)} machines, {free} free GPUs"
+        title = f"{domain.level.name} {domain.name}: {len(domain.machines)} machines"
+        if self._states.is_use_known:
+            title += f", {self._states.free_of[list(domain.machines)].sum()} free GPUs"
         self._scene.add(*shapes, data={"domain": domain.name}, title=title)
 
     def _bar_of_level(self, domain: _Domain, x: float, y: float) -> Rect:
@@ -297,7 +298,7 @@ class _Painter:
 
     def _is_fragmented(self, domain: _Domain) -> bool:
         """Return True if free GPUs of a domain would fill its smallest machine, but none of its machines is idle."""
-        if domain.inside:
+        if domain.inside or not self._states.is_use_known:
             return False
         free = self._states.free_of
         sizes = [len(self._gpus_of[machine]) for machine in domain.machines]
@@ -366,7 +367,8 @@ class _Painter:
         used = len(gpus) - int(self._states.free_of[machine])
         jobs = Counter(job for gpu in gpus if (job := self._states.job_of.get(gpu)))
         classes = f"tile {self._tile_state(gpus, used, jobs)}"
-        title = f"{self._topology.machine_names[machine]}: {used} of {len(gpus)} GPUs in use"
+        title = f"{self._topology.machine_names[machine]}: "
+        title += f"{used} of {len(gpus)} GPUs in use" if self._states.is_use_known else f"{len(gpus)} GPUs"
         if jobs:
             title += f" by {', '.join(list(jobs)[:4])}{' …' if len(jobs) > 4 else ''}"
         side = self._machines.width
@@ -379,8 +381,11 @@ class _Painter:
             self._scene.explain("tile chosen", "chosen")
             return "chosen"
         if states.unhealthy.issuperset(gpus):
-            self._scene.explain("tile unhealthy", "unhealthy")
+            self._scene.explain("tile unhealthy", "out of service")
             return "unhealthy"
+        if not states.is_use_known:
+            self._scene.explain("tile other", "free or in use")
+            return "other"
         step = math.ceil(used * style.SHARES / len(gpus))
         step = step if used == len(gpus) else min(step, style.SHARES - 1)
         self._scene.explain(f"tile share-{step}", _SHARE_WORDS[step])

@@ -10,7 +10,7 @@ _SIZE: Final = 11.0
 _SAMPLE: Final = (26.0, 12.0)
 _ROW: Final = 19.0
 _MARGIN: Final = 14.0
-_STATES: Final = ("free", "busy", "chosen", "unhealthy", "degraded")
+_STATES: Final = ("free", "other", "busy", "chosen", "unhealthy", "degraded")
 
 
 def draw(scene: Scene, y: float) -> float:

@@ -30,7 +30,7 @@ _MAX_LINES: Final = 300
 def svg(
     topology: Topology,
     *,
-    busy: Busy = (),
+    busy: Busy | None = (),
     chosen: Sequence[int] = (),
     job: JobGraph | None = None,
     degraded: Iterable[int] = (),
@@ -39,14 +39,15 @@ def svg(
 ) -> str:
     """Return a drawing of `topology` as the text of an SVG; equal arguments give equal text.
 
-    A GPU is an element with the attribute `data-gpu` and the classes "gpu" and its state: "free", "busy", "chosen" or
-    "unhealthy", and "degraded" besides. A link is one with `data-link`, such as "0-3", and the classes of its kind and
-    its speed ("kind-nvlink2 speed-2"). A machine of a cluster has `data-machine`, a network adapter `data-adapter`.
-    Of more than 1,024 GPUs, each machine is one tile, shaded by the share of its GPUs in use. Every colour is a custom
-    property of CSS, such as `--topoplace-busy`.
+    A GPU is an element with the attribute `data-gpu` and the classes "gpu" and its state: "free", "busy", "chosen",
+    "unhealthy" or "other", and "degraded" besides. A link is one with `data-link`, such as "0-3", and the classes of
+    its kind and its speed ("kind-nvlink2 speed-2"). A machine of a cluster has `data-machine`, a network adapter
+    `data-adapter`. Of more than 1,024 GPUs, each machine is one tile, shaded by the share of its GPUs in use. Every
+    colour is a custom property of CSS, such as `--topoplace-busy`.
 
     Args:
-        busy: GPUs in use, or the GPUs of each job by its name, as `Cluster.allocations` gives them.
+        busy: GPUs in use, or the GPUs of each job by its name, as `Cluster.allocations` gives them. None if that is not
+            known: GPUs that are not chosen have the state "other" then.
         chosen: The GPUs of a job, in task order.
         job: With `chosen`, also highlight the links that carry its data: on one machine, those of the rings that the
             library plans, with the slowest of them.
@@ -66,7 +67,7 @@ def svg(
 def scene(
     topology: Topology,
     *,
-    busy: Busy = (),
+    busy: Busy | None = (),
     chosen: Sequence[int] = (),
     job: JobGraph | None = None,
     degraded: Iterable[int] = (),

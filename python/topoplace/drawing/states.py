@@ -25,7 +25,8 @@ _MEANINGS: Final = {
     "free": "free",
     "busy": "in use",
     "chosen": "chosen",
-    "unhealthy": "unhealthy",
+    "unhealthy": "out of service",
+    "other": "free or in use",
 }
 _TASK_SIZE: Final = 9.0
 _LONGEST_NAME: Final = 110.0
@@ -41,6 +42,8 @@ class States:
     job_of: Mapping[int, str]
     """The job of each GPU in use; "" if it is not known."""
     degraded: frozenset[int]
+    is_use_known: bool = True
+    """False if GPUs may be in use that are not in `job_of`."""
 
     @cached_property
     def unhealthy(self) -> frozenset[int]:
@@ -65,12 +68,14 @@ class States:
         return np.bincount(topology.machine_of[~taken], minlength=topology.num_machines)
 
     def state(self, gpu: int) -> str:
-        """Return "chosen", "unhealthy", "busy" or "free", the first that is true."""
+        """Return "chosen", "unhealthy", "busy", "free", or "other" if it is not known: the first that is true."""
         if gpu in self.task_of:
             return "chosen"
         if gpu in self.unhealthy:
             return "unhealthy"
-        return "busy" if gpu in self.job_of else "free"
+        if gpu in self.job_of:
+            return "busy"
+        return "free" if self.is_use_known else "other"
 
     def classes(self, gpu: int) -> str:
         """Return the classes of a GPU."""
@@ -105,6 +110,8 @@ class States:
             state = f"task {self.task_of[gpu]}"
         elif state == "busy":
             state = f"in use {self.job_of[gpu]}".strip()
+        else:
+            state = _MEANINGS[state]
         return f"{self.topology.derived(_in_words)[gpu]}, {state}"
 
 
@@ -118,8 +125,13 @@ def _in_words(topology: Topology) -> Sequence[str]:
     return found
 
 
-def states_of(topology: Topology, busy: Busy, chosen: Sequence[int], degraded: Iterable[int]) -> States:
-    """Return the states of the GPUs; TopologyError names an argument with a number that is not a GPU's."""
+def states_of(
+    topology: Topology, busy: Busy | None, chosen: Sequence[int], degraded: Iterable[int]
+) -> States:
+    """Return the states of the GPUs; TopologyError names an argument with a number that is not a GPU's.
+
+    busy: None if it is not known.
+    """
     _checks.instance(topology, Topology, "topology", TopologyError)
     last = topology.num_gpus - 1
 
@@ -138,12 +150,12 @@ def states_of(topology: Topology, busy: Busy, chosen: Sequence[int], degraded: I
             for gpu in numbers(gpus, f"busy[{_checks.shown(job)}]")
         }
     else:
-        held = dict.fromkeys(numbers(busy, "busy"), "")
+        held = dict.fromkeys(numbers(() if busy is None else busy, "busy"), "")
     tasks = numbers(chosen, "chosen")
     if len(set(tasks)) < len(tasks):
         raise TopologyError(f"chosen = {_checks.shown(tasks)} lists a GPU twice")
     task_of = {gpu: task for task, gpu in enumerate(tasks)}
-    return States(topology, task_of, held, frozenset(numbers(degraded, "degraded")))
+    return States(topology, task_of, held, frozenset(numbers(degraded, "degraded")), busy is not None)
 
 
 def check_job(job: JobGraph | None, states: States, what: str) -> None:

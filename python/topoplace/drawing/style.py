@@ -88,6 +88,7 @@ _STATES: Final[dict[str, Rule]] = {
     "gpu": {"stroke": "@ink", "stroke-width": "1.2"},
     "tile": {"stroke": "@edge", "stroke-width": ".6"},
     "free": {"fill": "@free"},
+    "other": {"fill": "@free"},
     "busy": {"fill": "@busy"},
     **{
         f"share-{step}": {"fill": "@heat", "fill-opacity": f"{0.14 + 0.86 * step / SHARES:.2f}"}

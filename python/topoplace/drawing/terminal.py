@@ -18,7 +18,7 @@ Span: TypeAlias = tuple[str, str]
 """A text and the state that it shows: "free", "busy", "chosen", "unhealthy", or "" for other text."""
 
 _MARKS: Final = {"free": " ", "busy": "#", "chosen": "*", "unhealthy": "x"}
-_WORDS: Final = {"free": "free", "busy": "in use", "chosen": "chosen", "unhealthy": "unhealthy"}
+_WORDS: Final = {"free": "free", "busy": "in use", "chosen": "chosen", "unhealthy": "out of service"}
 _MAX_TILES: Final = 64
 _MAX_LETTERS: Final = 1024
 _MAX_LINES: Final = 40
