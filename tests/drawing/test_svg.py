@@ -355,6 +355,35 @@ def test_texts_can_be_read_on_what_is_behind_them(scheme: int) -> None:
         assert (light + 0.05) / (dark + 0.05) >= 4.5, (text, ground)
 
 
+def rgb(colour: str) -> tuple[int, ...]:
+    return tuple(int(colour[i : i + 2], 16) for i in (1, 3, 5))
+
+
+@pytest.mark.parametrize("scheme", [0, 1], ids=["light", "dark"])
+def test_faster_links_stand_out_more_and_only_what_is_broken_is_red(scheme: int) -> None:
+    def contrast(name: str) -> float:
+        return abs(luminance(style.PALETTE[name][scheme]) - luminance(style.PALETTE["page"][scheme]))
+
+    speeds = [f"speed-{i}" for i in range(1, style.SPEEDS)]
+    assert sorted(speeds, key=contrast) == speeds
+    reds = {
+        name for name, pair in style.PALETTE.items() if (own := rgb(pair[scheme]))[0] > 1.5 * max(own[1:])
+    }
+    assert reds <= {"alarm", "unhealthy"}
+    assert "alarm" in reds
+
+
+@pytest.mark.parametrize("busy", [[0, 5], {"a": [0], "b": [5]}], ids=["unknown jobs", "jobs"])
+def test_gpus_in_use_are_hatched_and_so_is_their_sample(busy: drawing.states.Busy) -> None:
+    root = drawn(tp.machines.get("dgx1-v100"), busy=busy, chosen=[2, 3])
+    hatched = {one.get("data-gpu") or one.get("data-legend") for one in root.iter() if "taken" in words(one)}
+    used = {one.get("data-legend") for one in root.iter() if "busy" in one.get("data-legend", "")}
+    assert hatched - {None} == {"0", "5"} | used
+    assert used
+    assert 'id="topoplace-strokes"' in drawing.svg(tp.machines.get("dgx1-v100"), busy=busy)
+    assert "topoplace-strokes" not in drawing.svg(tp.machines.get("dgx1-v100")).partition("</style>")[2]
+
+
 def test_notebooks_show_topologies_and_placements() -> None:
     topology = tp.machines.get("dgx1-v100")
     assert topology._repr_svg_() == drawing.svg(topology)

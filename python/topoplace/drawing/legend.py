@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 from topoplace.drawing.scene import Entry, Line, Rect, Scene, Shape, Text, fitted, text_width
@@ -24,7 +25,7 @@ def draw(scene: Scene, y: float) -> float:
             width = _SAMPLE[0] + 6 + text_width(meaning, _SIZE)
             if x > _MARGIN and x + width > scene.width - _MARGIN:
                 x, y = _MARGIN, y + _ROW
-            shapes: list[Shape] = [_sample(entry, x, y), _text(meaning, x, y)]
+            shapes = [*_sample(entry, x, y), _text(meaning, x, y)]
             scene.add(*shapes, classes="key", data={"legend": entry.classes})
             x += width + 14
         y += _ROW if entries else 0.0
@@ -41,10 +42,13 @@ def _rank(entry: Entry) -> tuple[int, int, str]:
     return max(states, default=1), (numbers[0] or 99) if numbers and states else sum(numbers), entry.classes
 
 
-def _sample(entry: Entry, x: float, y: float) -> Shape:
+def _sample(entry: Entry, x: float, y: float) -> Iterator[Shape]:
     if entry.is_line:
-        return Line(((x, y + 8), (x + _SAMPLE[0], y + 8)), entry.classes)
-    return Rect(x, y + 2, *_SAMPLE, classes=entry.classes, radius=3)
+        yield Line(((x, y + 8), (x + _SAMPLE[0], y + 8)), entry.classes)
+        return
+    yield Rect(x, y + 2, *_SAMPLE, classes=entry.classes, radius=3)
+    if "busy" in entry.classes.split():
+        yield Rect(x, y + 2, *_SAMPLE, classes="taken", radius=3)
 
 
 def _text(meaning: str, x: float, y: float) -> Text:

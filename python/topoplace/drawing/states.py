@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Final, cast
 
@@ -177,6 +177,8 @@ def draw_gpu(scene: Scene, states: States, gpu: int, box: Rect) -> None:
     if box.height < 2.8 * _TASK_SIZE:
         task = ""
     shapes: list[Rect | Line | Text] = [box]
+    if states.state(gpu) == "busy":
+        shapes.append(replace(box, classes="taken"))
     if size >= 6:
         base = box.y + box.height / 2 + size * 0.36 - (5 if task else 0)
         shapes.append(Text(middle, base, str(gpu), size, classes="label strong"))

@@ -29,22 +29,27 @@ PALETTE: Final = {
     "edge": ("#9db4c8", "#4d6175"),
     "free": ("#ffffff", "#2b3642"),
     "busy": ("#aab1b8", "#596470"),
-    "chosen": ("#f28e2b", "#9c4f00"),
+    "strokes": ("#7d868e", "#8a95a0"),
+    "chosen": ("#8fd19e", "#1f6b3a"),
     "unhealthy": ("#f4b6ae", "#8c2f2a"),
-    "used": ("#f28e2b", "#e88a20"),
-    "slowest": ("#c2185b", "#ff5c9a"),
+    "used": ("#2e9e4f", "#4cc46e"),
+    "slowest": ("#0b5d2a", "#b6f2c6"),
+    "alarm": ("#b5312b", "#f0675f"),
     "amber": ("#d99a00", "#f0c040"),
-    "switch": ("#d9f0d3", "#204a2c"),
+    "switch": ("#d6e6f5", "#1d3a57"),
     "heat": ("#2166ac", "#6fb1ff"),
     "speed-0": ("#98a2ab", "#7d8994"),
-    "speed-1": ("#74b3dc", "#5b9fd0"),
-    "speed-2": ("#2072b8", "#3f8fe0"),
-    "speed-3": ("#20a39e", "#2cc4bd"),
-    "speed-4": ("#1b7837", "#46b35f"),
-    "speed-5": ("#b9770e", "#e0a030"),
-    "speed-6": ("#b5312b", "#f0675f"),
+    "speed-1": ("#9ccbe8", "#3d6f9a"),
+    "speed-2": ("#5fa8d8", "#4a8fc8"),
+    "speed-3": ("#2f83c4", "#5fb0ee"),
+    "speed-4": ("#1f5fa8", "#8cc9ff"),
+    "speed-5": ("#1c3f86", "#b7deff"),
+    "speed-6": ("#2a1a63", "#e3f2ff"),
 }
-"""Each colour of drawings by name, for light and for dark surroundings."""
+"""Each colour of drawings by name, for light and for dark surroundings.
+
+Speeds are blue, and stand out the more the faster they are; a choice is green; only what is broken is red.
+"""
 
 SPEEDS: Final = 7
 """Number of speed classes; each is about twice as fast as the one below it."""
@@ -97,11 +102,13 @@ _STATES: Final[dict[str, Rule]] = {
     "share-0": {"fill": "@free"},
     **{f"job-{i}": {"fill": colour} for i, colour in enumerate(_OF_JOBS)},
     "of-job": {"fill-opacity": ".55"},
+    "taken": {"fill": "url(#topoplace-strokes)", "fill-opacity": "1", "stroke": "none"},
+    "strokes": {"stroke": "@strokes", "stroke-width": "1"},
     "degraded": {"stroke": "@amber", "stroke-width": "3", "stroke-dasharray": "4 2"},
     "chosen": {"fill": "@chosen", "fill-opacity": "1"},
-    "unhealthy": {"fill": "@unhealthy", "stroke": "@speed-6", "stroke-dasharray": "2 2"},
+    "unhealthy": {"fill": "@unhealthy", "stroke": "@alarm", "stroke-dasharray": "2 2"},
     "fragmented": {"fill": "url(#topoplace-hatch)", "stroke": "none"},
-    "hatch": {"stroke": "@speed-6", "stroke-width": "1"},
+    "hatch": {"stroke": "@alarm", "stroke-width": "1"},
 }
 _LINKS: Final[dict[str, Rule]] = {
     **{

@@ -13,10 +13,8 @@ from topoplace.drawing.scene import Item, Line, Rect, Scene, Shape, Text
 
 THEMES: Final = ("auto", "light", "dark")
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-_HATCH: Final = (
-    '<defs><pattern id="topoplace-hatch" width="6" height="6" patternUnits="userSpaceOnUse" '
-    'patternTransform="rotate(45)"><path class="hatch" d="M0 0V6"/></pattern></defs>'
-)
+_HATCHED: Final = {"fragmented": ("hatch", 45), "busy": ("strokes", -45)}
+"""Of classes that are hatched: the class of the lines, which also names the pattern, and how these are turned."""
 _MAX_TITLE: Final = 300
 
 
@@ -27,11 +25,18 @@ def written(scene: Scene, theme: str) -> str:
     forced = "" if theme == "auto" else f" {theme}"
     head = f'<svg xmlns="http://www.w3.org/2000/svg" class="topoplace{forced}" {size} {box} role="img">'
     lines = [head, f"<title>{text_of(scene.title)}</title>", f"<style>\n{style.css()}\n</style>"]
-    if "fragmented" in scene.legend:
-        lines.append(_HATCH)
+    drawn = {name for classes in scene.legend for name in classes.split()}
+    lines += [_pattern(*lines_of) for name, lines_of in _HATCHED.items() if name in drawn]
     lines.append(f'<rect class="page" {size}/>')
     lines += map(_item, scene.items)
     return "\n".join([*lines, "</svg>", ""])
+
+
+def _pattern(name: str, degrees: int) -> str:
+    return (
+        f'<defs><pattern id="topoplace-{name}" width="6" height="6" patternUnits="userSpaceOnUse" '
+        f'patternTransform="rotate({degrees})"><path class="{name}" d="M0 0V6"/></pattern></defs>'
+    )
 
 
 @lru_cache(maxsize=4096)

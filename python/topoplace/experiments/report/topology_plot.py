@@ -109,8 +109,8 @@ def _options(look: Mapping[str, str]) -> dict[str, Any]:
     width = float(look.get("stroke-width", "1"))
     fill, stroke = look.get("fill", "none"), look.get("stroke", "none")
     if fill.startswith("url"):
-        hatch = style.properties("hatch")["stroke"]
-        return {"facecolor": "none", "edgecolor": hatch, "hatch": "////", "linewidth": 0.0}
+        lines = style.properties(fill.removeprefix("url(#topoplace-").removesuffix(")"))["stroke"]
+        return {"facecolor": "none", "edgecolor": lines, "hatch": "////", "linewidth": 0.0}
     dashes = [float(part) / width for part in look.get("stroke-dasharray", "").split()]
     return {
         "facecolor": to_rgba(fill, float(look.get("fill-opacity", "1"))) if fill != "none" else "none",
