@@ -646,7 +646,6 @@ def odd(tmp_path: Path) -> Path:
         ("papers mapa --job-lines jobs.csv", "--topology and --policy missing"),
         ("papers mapa --job-lines jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
         ("demo -o prose", "-o prose: not a directory"),
-        ("", "the following arguments are required: COMMAND"),
         ("dance", "invalid choice: 'dance'"),
     ],
     ids=lambda value: value or "nothing",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import sys
+from collections.abc import Sequence
 
 import pytest
 
@@ -32,8 +33,9 @@ def find_nothing() -> tp.Topology:
     raise tp.TopologyError("no GPU found; tried: nothing")
 
 
-def drawn(topology: tp.Topology) -> list[str]:
-    return ["".join(text for text, _ in line).rstrip() for line in terminal.lines(topology)]
+def drawn(topology: tp.Topology, busy: Sequence[int], chosen: Sequence[int]) -> list[str]:
+    lines = terminal.lines(topology, busy=busy, chosen=chosen)
+    return ["".join(text for text, _ in line).rstrip() for line in lines]
 
 
 def steps(shown: str) -> list[str]:
@@ -41,19 +43,26 @@ def steps(shown: str) -> list[str]:
     return [line.strip().split("  ")[0] for line in shown.partition("\nnext:\n")[2].splitlines()]
 
 
-@pytest.mark.parametrize("host", [None, "dgx-h100", "summit"])
+@pytest.mark.parametrize("piped", [False, True], ids=["terminal", "pipe"])
+@pytest.mark.parametrize("host", [None, "dgx-h100", "summit", "gb200-nvl72"])
 def test_alone_draws_the_host_or_an_example(
-    on_terminal: Call, monkeypatch: pytest.MonkeyPatch, host: str | None
+    on_terminal: Call, call: Call, monkeypatch: pytest.MonkeyPatch, host: str | None, *, piped: bool
 ) -> None:
     topology = tp.machines.get(host or "dgx1-v100")
     monkeypatch.setattr(tp.Topology, "discover", (lambda: topology) if host else find_nothing)
-    done = on_terminal()
+    done = call() if piped else on_terminal()
     assert (done.code, done.err) == (0, "")
     shown = [
         line.rstrip() for line in re.sub(r"\x1b\[[0-9;]*m", "", done.out).splitlines()
     ]  # without colours
-    assert [line for line in drawn(topology) if line not in shown] == []
-    assert ("no GPU was found" in done.out) == (host is None)
+    states = ((), ()) if host else ((0, 5), (2, 3, 7, 6))
+    assert [line for line in drawn(topology, *states) if line not in shown] == []
+    assert ("No GPU was found" in done.out) == (host is None)
+    assert ("GPUs 2, 3, 7, 6: 40 GB/s; the lowest free ids 6 GB/s (6.7 ×); proven best" in shown) == (
+        host is None
+    )
+    links = "GB/s between GPUs" if topology.num_gpus <= 16 else "pairs of GPUs by link: 2556 NVSWITCH x18"
+    assert links in done.out
     named = steps(done.out)
     assert len(named) == 3
     for step in named:
@@ -61,12 +70,6 @@ def test_alone_draws_the_host_or_an_example(
             words = shlex.split(part)
             assert (words[0], len(words) > 1) == ("topoplace", True)
             cli.command_parser().parse_args(words[1:])
-
-
-def test_alone_in_a_script_is_an_error(call: Call) -> None:
-    done = call()
-    assert (done.code, done.out) == (2, "")
-    assert "required: COMMAND" in done.err
 
 
 @pytest.mark.parametrize("command", ["", "place", "slurm", "slurm run", "collective measure", "help"])

@@ -140,7 +140,7 @@ def command_parser() -> Parser:
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     parser.set_defaults(run=help.first_look, parser=parser)
-    commands = parser.add_subparsers(metavar="COMMAND", required=not sys.stdout.isatty())  # scripts need one
+    commands = parser.add_subparsers(metavar="COMMAND")
     for title, modules in _GROUPS.items():
         before = len(commands.choices)
         for module in modules:

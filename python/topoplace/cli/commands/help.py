@@ -1,4 +1,4 @@
-"""`topoplace help` prints the help of commands; `topoplace` alone, on a terminal, draws a machine."""
+"""`topoplace help` prints the help of commands; `topoplace` alone shows a machine and its links."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _EXAMPLE: Final = "dgx1-v100"
+_BUSY: Final = (0, 5)
+_TASKS: Final = 4
+"""Of the example's job, a ring."""
 _PATIENCE_S: Final = 5.0
 
 
@@ -29,21 +32,46 @@ def add(commands: Any) -> None:
 
 
 def first_look(_: argparse.Namespace) -> None:
-    """Draw this host's GPUs, or a DGX-1 if none is found, and name three commands to try next."""
-    from topoplace import machines
+    """Draw this host's GPUs and their links, or an example if none is found, and name three commands to try next."""
     from topoplace.experiments.report import topology_text
 
     topology = _host()
     if topology is None:
-        topology = machines.get(_EXAMPLE)
-        print("An example, for no GPU was found on this host:\n")
-        look, place = f"topoplace explore {_EXAMPLE}", f"topoplace place {_EXAMPLE} --gpus 2"
+        topology = _show_example()
+        busy = ",".join(map(str, _BUSY))
+        look = f"topoplace explore {_EXAMPLE}"
+        place = f"topoplace place {_EXAMPLE} --busy {busy} --gpus {_TASKS}"
     else:
+        topology_text.draw(topology, piped=True)
         look, place = "topoplace discover", "topoplace discover --json | topoplace place - --gpus 1"
-    topology_text.draw(topology)
+    topology_text.show_links(topology)
+    print()
     steps = {place: "choose GPUs, and say why", look: "see its links", "topoplace help": "list all commands"}
     room = max(map(len, steps))
     print("next:", *(f"  {step:<{room}}  {what}" for step, what in steps.items()), sep="\n")
+
+
+def _show_example() -> Topology:
+    """Draw a job on a machine whose other GPUs are in use, with what the choice wins; return the machine."""
+    from topoplace import machines, place
+    from topoplace.cli import headline
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.experiments.report import topology_text
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
+    from topoplace.policies.yardsticks import yardsticks
+    from topoplace.topology.device_numbers import in_words
+
+    topology, job = machines.get(_EXAMPLE), JobGraph.ring(_TASKS)
+    cluster = Cluster(topology)
+    cluster.allocate("busy", _BUSY)
+    placed = place(job, cluster)
+    assert isinstance(placed, Placement)
+    print(f"No GPU was found on this host. An example: a ring of {_TASKS} on a machine in use:\n")
+    gpus, found = in_words(placed.gpus, topology), yardsticks(placed, job, cluster)
+    print(*headline.lines(gpus, placed, found, is_idle=False), "", sep="\n")
+    topology_text.draw(topology, busy=_BUSY, chosen=placed.gpus, piped=True)
+    return topology
 
 
 def _host() -> Topology | None:

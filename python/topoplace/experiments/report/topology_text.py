@@ -46,14 +46,17 @@ _COLOURS = {
 _SHADES = {
     "free": "black on white",
     "busy": "white on grey42",
-    "chosen": "black on dark_orange",
+    "chosen": "black on green3",
     "unhealthy": "white on dark_red",
 }
 
 
-def draw(topology: Topology, *, busy: Busy = (), chosen: Sequence[int] = ()) -> None:
-    """Print `topology` as tiles of text if standard output is a terminal: see `topoplace.drawing.terminal`."""
-    if not sys.stdout.isatty():
+def draw(topology: Topology, *, busy: Busy = (), chosen: Sequence[int] = (), piped: bool = False) -> None:
+    """Print `topology` as tiles of text: see `topoplace.drawing.terminal`.
+
+    piped: also do so if standard output is no terminal.
+    """
+    if not (piped or sys.stdout.isatty()):
         return
     width = shutil.get_terminal_size((_USUAL_WIDTH, 24)).columns
     drawn = terminal.lines(
@@ -84,6 +87,14 @@ def show(topology: Topology) -> None:
                 _show_machine(template)
             return
     _show_machine(topology)
+
+
+def show_links(topology: Topology) -> None:
+    """Print the GB/s between each two of at most 16 GPUs; of more, how many pairs have which link."""
+    if topology.num_gpus <= _MAX_SHOWN:
+        _show_pairs(topology)
+    else:
+        print(f"pairs of GPUs by link: {wiring(topology)}")
 
 
 def wiring(topology: Topology) -> str:
