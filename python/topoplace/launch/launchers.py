@@ -55,7 +55,8 @@ def _by_role(placement: Placement, launcher: str, programs: Mapping[str, str]) -
     commands: list[str] = []
     for number, (name, tasks) in enumerate(roles.items()):
         job = JobGraph.independent(len(tasks)).with_(name=name)
-        part = Placement([placement.gpus[task] for task in tasks], topology=placement.topology, job=job)
+        gpus = tuple([placement.gpus[task] for task in tasks])
+        part = Placement(gpus, topology=placement.topology, job=job)
         own = launched(part, launcher, programs[name])
         files |= {f"{name}/{file}": text for file, text in own.files.items()}
         port = f"MASTER_PORT={PORT + number} " if launcher == "torchrun" and number else ""

@@ -26,7 +26,8 @@ def placed(job: JobGraph, view: ClusterView) -> Placement | None:
     """
     hosts, topology = view.cluster.hosts, view.cluster.topology
     free = hosts.free[:, :2]
-    has_room = (free >= (millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0))).all(axis=1)
+    needs = np.array([millicpus(job.cpus or 0), megabytes(job.memory_gb or 0.0)])
+    has_room = np.all(free >= needs, axis=1)
     has_room[view.cluster.native.withdrawn_machines()] = False
     machines = np.flatnonzero(has_room)
     if not machines.size:
@@ -50,7 +51,8 @@ def _idle(view: ClusterView) -> NDArray[np.int64]:
     return np.array(each, np.int64)
 
 
-def _in_whole_domains(domain_of: NDArray[np.int32], whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+def _in_whole_domains(domain_of: NDArray[np.int64], whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
     """Return for each machine whether all machines of its domain are whole; False for one in no domain."""
     used = np.bincount(domain_of[(domain_of >= 0) & ~whole], minlength=int(domain_of.max(initial=0)) + 1)
-    return (domain_of >= 0) & (used[domain_of] == 0)
+    found: NDArray[np.bool_] = (domain_of >= 0) & (used[domain_of] == 0)
+    return found
