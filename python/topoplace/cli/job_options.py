@@ -282,8 +282,11 @@ def _of_roles(arguments: argparse.Namespace) -> JobGraph:
             traffic[first, second] = float(gigabytes)
         except ValueError:
             raise ValueError(f"--between {text!r}: not NAME+NAME=GB, such as prefill+decode=8") from None
-    with flags.named(roles="--role", traffic="--between"):
+    try:
         return JobGraph.joined(roles, traffic)
+    except ValueError as error:
+        option = "--between" if str(error).startswith("traffic") else "--role"
+        raise ValueError(f"{option}: {error}") from None
 
 
 def _grouped(job: JobGraph, arguments: argparse.Namespace) -> JobGraph:
