@@ -133,3 +133,18 @@ def test_without_a_job_all_that_wait_are_listed(call: Call) -> None:
 def test_a_cluster_without_waiting_jobs_says_so(call: Call) -> None:
     done = call("when", "--from", "nodes.txt")
     assert done.out.splitlines()[1:] == ["no job waits"]
+
+
+def test_a_log_has_what_would_be_done_and_what_was(call: Call) -> None:
+    words = ("when", "--from", "nodes.txt", "jobs.txt", "--log", "log/decisions.jsonl")
+    before = {path: path.read_bytes() for path in Path().iterdir()}
+    assert call(*words).out.splitlines() == ["job 24 would get n1 1 (0 s)"]
+    assert call(*words).out == ""
+    assert {path: path.read_bytes() for path in before} == before
+    Path("nodes.txt").write_text(NODES.replace("IDX:0)", "IDX:0-1)"), "utf-8")
+    Path("jobs.txt").write_text("".join(JOBS[:2]) + running("24", "n2", "1"), "utf-8")
+    assert call(*words).out.splitlines() == ["job 24 got n2 1 (0 s), and would have got n1 1 (0 s)"]
+    first, second = map(json.loads, Path("log/decisions.jsonl").read_text("utf-8").splitlines())
+    assert (first["would_get"], first["got"], second["got"]) == ({"n1": [1]}, None, {"n2": [1]})
+    refused = call(*words, "--json")
+    assert (refused.code, "--log is about all jobs" in refused.err) == (2, True)

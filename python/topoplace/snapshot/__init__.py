@@ -10,7 +10,8 @@ To change:
   which of them a job may use: `slurm_nodes.py`; both joined: `slurm.py`.
 - Kubernetes: `kubernetes.py`; which pods are one job, also of Kueue and Volcano: `pod_groups.py`.
 - The nodes of a text on the topology that the caller gives: `idle_cluster.py`.
-- That nodes of Slurm get a part of a job each: `own_nodes.py`; when a job starts: `start_times.py`.
+- That nodes of Slurm get a part of a job each: `own_nodes.py`; when a job starts: `start_times.py`; a log beside
+  another scheduler: `log_only.py`.
 """
 
 from __future__ import annotations

@@ -260,6 +260,14 @@ def on_each_machine(gpus: Sequence[int], topology: Topology) -> dict[int, list[i
     return found
 
 
+def local_numbers(gpus: Sequence[int], topology: Topology) -> dict[str, list[int]]:
+    """Return GPUs by the name of their machine, by their numbers there."""
+    return {
+        topology.machine_names[machine]: [int(topology.local_index[gpu]) for gpu in own]
+        for machine, own in on_each_machine(gpus, topology).items()
+    }
+
+
 def with_models_of(job: JobGraph, gpus: Sequence[int], topology: Topology) -> JobGraph:
     """Return a running job that stays on GPUs of the models that it has, if they are known."""
     models = {topology.gpus[gpu].model for gpu in gpus}

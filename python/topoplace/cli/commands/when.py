@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, options, running_jobs, snapshots, writing
+from topoplace.cli import flags, options, reading, running_jobs, snapshots, writing
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.policy import Policy
     from topoplace.moving.rearrangement import Rearrangement
     from topoplace.snapshot import Snapshot, StartTime
+    from topoplace.snapshot.log_only import Logged
 
 _NEVER = 1
 _DAY_S = 86_400
@@ -30,6 +32,7 @@ def add(commands: Any) -> None:
             "topoplace when --from scontrol.txt",
             "topoplace when 21 --from scontrol.txt",
             "topoplace when 21 --from scontrol.txt --topology cluster.json --json",
+            "topoplace when --from scontrol.txt --topology cluster.json --log decisions.jsonl",
         ],
         negative="the job never starts",
     )
@@ -44,6 +47,13 @@ def add(commands: Any) -> None:
         "--topology",
         metavar="TOPO",
         help="the cluster, or one machine that describes each node (default: what FILE says of nodes)",
+    )
+    parser.add_argument(
+        "--log",
+        metavar="FILE",
+        type=options.path,
+        help="append to FILE what the policy would give to jobs that could start now, and what those of FILE that run "
+        "have got; nothing else is done",
     )
     options.add_policy(parser, "policy that places the jobs")
     options.add_timeout(parser, "end the search for moves of running jobs", default_s=_TIMEOUT_S)
@@ -61,6 +71,8 @@ def _run(arguments: argparse.Namespace) -> int:
         flags.named(timeout="--timeout"),
         policies.installed.faults_named(policy, f"--policy = {arguments.policy!r}: "),
     ):
+        if arguments.log is not None:
+            return _log(arguments, found, policy)
         if arguments.job is None:
             return _list(start_times(found, policy=policy), found, as_json=arguments.json)
         start = when(found, arguments.job, policy=policy, timeout=arguments.timeout)
@@ -99,28 +111,52 @@ def _list(starts: Sequence[StartTime], found: Snapshot, *, as_json: bool) -> int
     return 0
 
 
+def _log(arguments: argparse.Namespace, found: Snapshot, policy: Policy) -> int:
+    """Append to the file of --log what is new, and print it."""
+    from topoplace.snapshot.log_only import Logged, log_only
+
+    if arguments.json or arguments.job is not None:
+        raise ValueError("--log is about all jobs, and writes JSON itself: give neither JOB nor --json")
+    path = writing.file(arguments.log, "--log", [("--from", file) for file in arguments.files])
+    lines = reading.text(str(path)).splitlines() if path.exists() and path.stat().st_size else []
+    with reading.errors_of(str(path)):
+        new = log_only(found, [Logged.from_json(line) for line in lines], policy=policy)
+    with flags.of_file(str(path)), path.open("a", encoding="utf-8") as file:
+        file.writelines(f"{one.to_json()}\n" for one in new)
+    running_jobs.print_lines(map(_in_words, new), found)
+    return 0
+
+
+def _in_words(one: Logged) -> str:
+    would = f"{_places(one.would_get)}{_seconds(one.would_take)}"
+    if one.got is None:
+        return f"job {one.job_id} would get {would}"
+    return f"job {one.job_id} got {_places(one.got)}{_seconds(one.takes)}, and would have got {would}"
+
+
+def _places(gpus: Mapping[str, Sequence[int]]) -> str:
+    return ", ".join(f"{machine} {','.join(map(str, sorted(own)))}" for machine, own in gpus.items())
+
+
+def _seconds(seconds: float | None) -> str:
+    return "" if seconds is None else f" ({seconds:.3g} s)"
+
+
 def _as_dict(start: StartTime, cluster: Cluster) -> dict[str, Any]:
+    from topoplace.snapshot.records import local_numbers
+
     return {
         "job_id": start.job_id,
         "now": start.is_now,
         "seconds": start.seconds,
         "gpus": start.gpus,
-        "machines": _by_machine(start.gpus, cluster),
+        "machines": local_numbers(start.gpus, cluster.topology),
         "after": start.after,
         "behind": start.behind,
         "seconds_if_first": start.seconds_if_first,
         "held": start.held or None,
         "reason": start.reason or None,
     }
-
-
-def _by_machine(gpus: Sequence[int], cluster: Cluster) -> dict[str, list[int]]:
-    """Return GPUs by machine, by their numbers there."""
-    topology = cluster.topology
-    found: dict[str, list[int]] = {}
-    for gpu in gpus:
-        found.setdefault(topology.gpus[gpu].machine, []).append(int(topology.local_index[gpu]))
-    return found
 
 
 def _lines(start: StartTime, found: Snapshot) -> Iterator[str]:
