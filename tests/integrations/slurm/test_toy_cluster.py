@@ -101,6 +101,27 @@ def test_jobs_are_held_with_what_they_ask(
     assert held(slurm, *options, **variables) == (request_, mark, "JobHeldUser")
 
 
+def test_only_jobs_of_the_partitions_in_the_hook_are_held(slurm: SlurmCluster) -> None:
+    hook = slurm.folder / "job_submit.lua"
+    text, written = hook.read_text("utf-8"), hook.stat().st_mtime
+    try:
+        for later, (partitions, expected) in enumerate(
+            (
+                ("{ all = true }", [True, False]),
+                ("{ pilot = true }", [False, False]),
+            )
+        ):
+            hook.write_text(text.replace("PARTITIONS = {}", f"PARTITIONS = {partitions}"), "utf-8")
+            os.utime(hook, (written, written + 10 * later + 10))  # by which slurmctld sees that it is new
+            found = [held(slurm, "--gres=gpu:2", *named) for named in (("-p", "all"), ())]
+            assert [mark == "topoplace1;gpus=2" for _, mark, _ in found] == expected
+            assert [reason == "JobHeldUser" for *_, reason in found] == expected
+    finally:
+        hook.write_text(text, "utf-8")
+        os.utime(hook, (written, written + 100))
+    assert held(slurm, "--gres=gpu:2")[1:] == ("topoplace1;gpus=2", "JobHeldUser")
+
+
 @pytest.mark.parametrize(
     ("options", "variables"),
     [

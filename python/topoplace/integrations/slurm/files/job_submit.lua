@@ -5,6 +5,9 @@
 -- Users who may hold, release and change jobs that wait for topoplace; the placer runs as one of them.
 local OPERATORS = { [0] = true }
 
+-- Partitions whose jobs are decided, such as { pilot = true }; {} for all. A job that names none is in none of them.
+local PARTITIONS = {}
+
 local MARK = "topoplace1"
 local MAX_VALUE = 64
 local MAX_MARK = 900
@@ -87,8 +90,17 @@ local function mark_of(job_desc, gpus, model)
   return mark
 end
 
+local function is_in_partitions(job_desc)
+  if next(PARTITIONS) == nil then return true end
+  for name in (job_desc.partition or ""):gmatch("[^,]+") do
+    if not PARTITIONS[name] then return false end
+  end
+  return given(job_desc.partition)
+end
+
 function topoplace_submit(job_desc, submit_uid)
   job_desc.admin_comment = ""
+  if not is_in_partitions(job_desc) then return slurm.SUCCESS end
   local gpus, model = gpus_of(job_desc.tres_per_node)
   if gpus == nil or gpus == 0 then
     if asks_for_gpus(job_desc.tres_per_node) or asks_otherwise(job_desc) then
