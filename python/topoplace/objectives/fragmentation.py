@@ -50,6 +50,16 @@ def possible_whole_domains(cluster: Cluster, level: str) -> int:
     return int(np.searchsorted(np.cumsum(smallest_first), len(cluster.free_gpus()), side="right"))
 
 
+def in_whole_domains(domain_of: NDArray[np.int64], whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Return for each machine whether all machines of its domain are whole; False for one in no domain.
+
+    domain_of: the number of each machine's domain, -1 for none.
+    """
+    used = np.bincount(domain_of[(domain_of >= 0) & ~whole], minlength=int(domain_of.max(initial=0)) + 1)
+    found: NDArray[np.bool_] = (domain_of >= 0) & (used[domain_of] == 0)
+    return found
+
+
 def _by_domain(
     cluster: Cluster, level: str
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

@@ -169,6 +169,18 @@ def test_pods_without_gpus_go_where_fewest_gpus_are_free() -> None:
     assert isinstance(decide(POLICY, state, [pod(pod_json("a", 0, nodeSelector={"pool": "x"}))]), Refusal)
 
 
+def test_pods_without_gpus_break_no_rack() -> None:
+    """n2 is full and gets no more pods: n3 of its rack has as many free GPUs as n0, whose rack is idle."""
+    topology = tp.Topology.cluster(tp.machines.get("minsky"), 4, names=["n0", "n1", "n2", "n3"], racks=2)
+    state = ClusterState(topology)
+    for name in topology.machine_names:
+        state.set_node(node(node_json(name, 4, unschedulable=name == "n2")))
+    state.set_pod(bound("x", "n2", '{"main":[0,1,2,3]}', 4))
+    assert seated(state, pod(pod_json("a", 0)))[0].node == "n3"
+    state.set_node(node(node_json("n3", 4, unschedulable=True)))
+    assert seated(state, pod(pod_json("a", 0)))[0].node == "n0"
+
+
 def test_reasons_are_counted() -> None:
     state = state_of(3)
     state.set_node(node(node_json("n0", unschedulable=True)))

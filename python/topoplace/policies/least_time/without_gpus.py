@@ -8,6 +8,7 @@ import numpy as np
 
 from topoplace.cluster.host_shares import shares_on
 from topoplace.cluster.hosts import megabytes, millicpus
+from topoplace.objectives.fragmentation import in_whole_domains
 from topoplace.placement import Placement
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def placed(job: JobGraph, view: ClusterView) -> Placement | None:
         & (sizes > 0)
         & (free == view.table((placed, "idle"), lambda: _idle(view))).all(axis=1)
     )
-    broken = [_in_whole_domains(level.codes, whole) for level in reversed(topology.levels)]
+    broken = [in_whole_domains(level.codes, whole) for level in reversed(topology.levels)]
     keys = [*broken, whole, free_gpus, free[:, 0]]
     best = int(machines[np.lexsort([key[machines] for key in reversed(keys)])[0]])
     return Placement((), scores={}, topology=topology, job=job, hosts=shares_on(job, best), optimal=True)
@@ -49,10 +50,3 @@ def _idle(view: ClusterView) -> NDArray[np.int64]:
     """Return the CPUs and memory of each machine without jobs, as `Hosts.free` has them."""
     each = [(millicpus(one.cpus), megabytes(one.memory_gb)) for one in view.cluster.hosts.resources]
     return np.array(each, np.int64)
-
-
-def _in_whole_domains(domain_of: NDArray[np.int64], whole: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Return for each machine whether all machines of its domain are whole; False for one in no domain."""
-    used = np.bincount(domain_of[(domain_of >= 0) & ~whole], minlength=int(domain_of.max(initial=0)) + 1)
-    found: NDArray[np.bool_] = (domain_of >= 0) & (used[domain_of] == 0)
-    return found

@@ -21,6 +21,7 @@ from topoplace.integrations.kubernetes.scheduler.demands import demanded, of_one
 from topoplace.integrations.requested_job import RequestedJob, too_slow
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.objectives.fragmentation import in_whole_domains
 from topoplace.placement import Refusal
 from topoplace.topology.topology import Topology
 
@@ -83,10 +84,14 @@ def placed(
 
 
 def for_no_gpu(state: ClusterState, mask: Mask) -> str:
-    """Return the node for a pod without GPUs: one that has none, or else one with the fewest free."""
-    free = state.free_by_row()
+    """Return the node for a pod without GPUs: one without, or else one in no idle domain, with the fewest free."""
+    free, topology = state.free_by_row(), state.topology
+    whole = free[: topology.num_machines] == np.bincount(topology.machine_of, minlength=topology.num_machines)
+    broken = np.zeros((len(topology.levels), len(free)), bool)
+    for i, level in enumerate(reversed(topology.levels)):
+        broken[i, : topology.num_machines] = in_whole_domains(level.codes, whole)
     rows = np.flatnonzero(mask)
-    row = int(rows[np.argmin(free[rows])])
+    row = int(rows[np.lexsort([free[rows], *reversed(broken[:, rows])])[0]])
     node = state.table.nodes[row]
     assert node is not None  # the mask has only rows of nodes
     return node.name
