@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.engine.plan import QueuedJob
+from topoplace.policies import LeastTime
 
 RACKS = tp.Topology.cluster(tp.machines.get("minsky"), 6, racks=2)
 HOST = tp.HostResources(cpus=16, memory_gb=64.0)
-POLICY = tp.policies.get("least-time")
+POLICY = LeastTime()
 
 
 def machine_of(placement: tp.Placement | None) -> int:
@@ -95,4 +96,7 @@ def test_no_machine_breaks_less(seed: int) -> None:
         per_rack = Counter(machine // 2 for machine in idle)
         return sum(count == 2 for count in per_rack.values()), len(idle)
 
-    assert whole(machine_of(found)) == max(map(whole, roomy))
+    ranked = [machine for machines in POLICY.ranked_machines(job, cluster) for machine in machines]
+    assert (ranked[0], sorted(ranked)) == (machine_of(found), roomy)
+    broken = [whole(machine) for machine in ranked]
+    assert broken == sorted(broken, reverse=True)

@@ -276,6 +276,12 @@ class LeastTime(MachinePolicy):
         """Return the sort key of an answer of `best`, smaller is better: equal for times that count as equal."""
         return (machine_sets.grade(placement.scores["communication_time"], self.slack),)
 
+    def ranked_machines(self, job: JobGraph, cluster: Cluster) -> Iterator[list[int]]:
+        """Yield machines on which the whole job fits, best first; see `MachinePolicy.ranked_machines`."""
+        if job.num_tasks:
+            return super().ranked_machines(job, cluster)
+        return ([machine] for machine in without_gpus.ranked(job, self.checked_view(job, cluster)))
+
     def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
         """Return the request of a chain with the same requirements, if all GPUs of each machine are alike.
 

@@ -19,7 +19,16 @@ if TYPE_CHECKING:
 
 
 def placed(job: JobGraph, view: ClusterView) -> Placement | None:
-    """Return a job without GPUs on the machine where it breaks the fewest whole things; None if no machine has room.
+    """Return a job without GPUs on the first of its `ranked` machines; None if no machine has room."""
+    machines = ranked(job, view)
+    if not machines:
+        return None
+    hosts = shares_on(job, machines[0])
+    return Placement((), scores={}, topology=view.cluster.topology, job=job, hosts=hosts, optimal=True)
+
+
+def ranked(job: JobGraph, view: ClusterView) -> list[int]:
+    """Return the machines with room for a job without GPUs, first the one where it breaks the fewest whole things.
 
     A machine is whole if all of its GPUs are free and no job has its CPUs or memory; a domain, if all of its machines
     are. Domains count before machines, outer ones first; then come the fewest free GPUs, the fewest CPUs that are left,
@@ -31,19 +40,17 @@ def placed(job: JobGraph, view: ClusterView) -> Placement | None:
     has_room = np.all(free >= needs, axis=1)
     has_room[view.cluster.native.withdrawn_machines()] = False
     machines = np.flatnonzero(has_room)
-    if not machines.size:
-        return None
     sizes = np.bincount(topology.machine_of, minlength=len(free))
     free_gpus = np.bincount(topology.machine_of[list(view.cluster.free_gpus())], minlength=len(free))
     whole = (
         (free_gpus == sizes)
         & (sizes > 0)
-        & (free == view.table((placed, "idle"), lambda: _idle(view))).all(axis=1)
+        & (free == view.table((ranked, "idle"), lambda: _idle(view))).all(axis=1)
     )
     broken = [in_whole_domains(level.codes, whole) for level in reversed(topology.levels)]
     keys = [*broken, whole, free_gpus, free[:, 0]]
-    best = int(machines[np.lexsort([key[machines] for key in reversed(keys)])[0]])
-    return Placement((), scores={}, topology=topology, job=job, hosts=shares_on(job, best), optimal=True)
+    order = np.lexsort([key[machines] for key in reversed(keys)])
+    return list(map(int, machines[order]))
 
 
 def _idle(view: ClusterView) -> NDArray[np.int64]:
