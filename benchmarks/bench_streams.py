@@ -2,11 +2,13 @@
 
     python benchmarks/bench_streams.py [--jobs 3000] [--seeds 5] [--load 0.9] [--clusters NAME] [--policies NAMES]
 
-All policies decide where a job goes in the same queue, EASY backfilling. Run times are those of steps that compute and
-communicate (`StepTime`), so that a policy which splits jobs makes them longer. For each cluster there is a row for each
-policy: the mean over jobs of turnaround / run time on the best GPUs (its slowdown) and of the turnaround, both the mean
-over the seeds, and the ratios of `least-time` to the best other policy, of the means and seed by seed. `--quick` takes
-one seed and 600 jobs. `least-time:0` and so on state how long a job waits rather than being split (`LeastTime.waits`).
+All policies decide where a job goes in the same queue, EASY backfilling. Others than `least-time` are asked as their
+users ask: a job that fits a machine is one pod or node, a larger one is pods or nodes of whole machines. Run times are
+those of steps that compute and communicate (`StepTime`), so that a policy which splits jobs makes them longer. For each
+cluster there is a row for each policy: the mean over jobs of turnaround / run time on the best GPUs (its slowdown) and
+of the turnaround, both the mean over the seeds, and the ratios of `least-time` to the best other policy, of the means
+and seed by seed. `--quick` takes one seed and 600 jobs. `least-time:0` and so on state how long a job waits rather than
+being split (`LeastTime.waits`).
 """
 
 from __future__ import annotations
@@ -93,24 +95,49 @@ def built(name: str) -> tp.Topology:
 # ---- jobs ----------------------------------------------------------------------------------------------------------
 
 
+class Asked(NamedTuple):
+    """How users of other schedulers ask for a job."""
+
+    per_pod: int
+    """GPUs of a machine: a pod or node has no more, and a larger job has pods or nodes of so many."""
+    prefer: str | None
+    """The level that they prefer."""
+
+
 @functools.cache
-def job_of(size: int) -> tp.JobGraph:
+def job_of(size: int, asked: Asked | None) -> tp.JobGraph:
     """Return data-parallel training, of tensor-parallel groups of eight if it has more GPUs than that."""
     if size == 1:
         return tp.JobGraph.independent(1)
-    if size <= TENSOR:
-        return tp.JobGraph.allreduce(size).with_(bandwidth_sensitive=True)
-    return tp.JobGraph.parallel(tensor=TENSOR, data=size // TENSOR).with_(bandwidth_sensitive=True)
+    job = tp.JobGraph.allreduce(size)
+    if size > TENSOR:
+        job = tp.JobGraph.parallel(tensor=TENSOR, data=size // TENSOR)
+    job = job.with_(bandwidth_sensitive=True)
+    if asked is None:
+        return job
+    if size <= asked.per_pod:
+        return job.with_(single_machine=True)
+    return job.grouped(asked.per_pod, within="machine").with_(prefer=asked.prefer)
 
 
-def stream(jobs: int, gpus: int, load: float, seed: int) -> Workload:
+def asked_by(spec: str, topology: tp.Topology) -> Asked | None:
+    """Return how users of a policy ask for jobs; None for ours."""
+    if spec.startswith(OURS):
+        return None
+    levels = [level.name for level in topology.levels if level.name == "nvlink_domain"]
+    knows = spec.startswith(("kueue", "volcano")) and levels
+    return Asked(topology.num_gpus // topology.num_machines, levels[0] if knows else None)
+
+
+def stream(jobs: int, gpus: int, load: float, seed: int, asked: Asked | None) -> Workload:
     """Return jobs that arrive as a Poisson process; without waiting, and on the best GPUs, they use a share `load`."""
     random = np.random.default_rng(seed)
     sizes = random.choice(list(SIZES), jobs, p=list(SIZES.values()))
     seconds = np.clip(random.lognormal(np.log(MEDIAN_S), SPREAD, jobs), SHORTEST_S, LONGEST_S)
     gaps = random.exponential(1.0, jobs)
     gaps *= float(seconds @ sizes) / (gpus * load) / gaps.sum()
-    return Workload([job_of(int(size)) for size in sizes], np.cumsum(gaps), seconds)
+    graphs = [job_of(int(size), asked) for size in sizes]
+    return Workload(graphs, np.cumsum(gaps), seconds)
 
 
 # ---- measuring -----------------------------------------------------------------------------------------------------
@@ -130,7 +157,7 @@ def policy_of(spec: str) -> tp.Policy:
 
 def score(cluster: str, spec: str, jobs: int, load: float, seed: int) -> Score:
     topology = built(cluster)
-    workload = stream(jobs, topology.num_gpus, load, seed)
+    workload = stream(jobs, topology.num_gpus, load, seed, asked_by(spec, topology))
     begin = time.process_time()
     rows = simulate(topology, workload, policy_of(spec), discipline=Discipline(backfill="easy")).jobs
     spent = time.process_time() - begin
