@@ -202,6 +202,11 @@ _SHARING = frozenset(
 )
 """The policies that let jobs share GPUs."""
 
+USUAL = ("baseline", "least-time", "kueue-best-fit", "slurm-tree", "kubernetes-default")
+"""What most readers want to see side by side: the lowest free ids, the default, and three schedulers in use."""
+USUAL_FOR_SHARES = ("fgd", "least-stranded")
+"""What to compare besides if jobs take shares of GPUs."""
+
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:

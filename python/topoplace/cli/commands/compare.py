@@ -42,6 +42,7 @@ _MAPA = (
     *("sensitive_effective_bandwidth_p50", "speedup", "sensitive_p75_speedup"),
 )
 _MOST_SEEDS = 1000
+_ALL = "all"
 _OF_OTHER_JOBS = (
     *("jobs", "num_jobs", "load", "pattern", "sensitive", "map", "with_cpu_jobs", "gpus_per_node"),
     *("skip_bad_rows", "cpus", "memory_gb", "profile"),
@@ -60,6 +61,7 @@ def add(commands: Any) -> None:
         examples=[
             "topoplace compare torus2d-16 -o pictures",
             "topoplace compare dgx1-v100 --jobs trace.csv --policies baseline,mapa-preserve --json",
+            "topoplace compare gb200-nvl72 --num-jobs 50 --policies all",
             "topoplace compare --from-live scontrol.txt --policies baseline,least-time",
         ],
         negative="no job ran under any policy, as all were rejected",
@@ -74,7 +76,8 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--policies",
-        help="comma-separated names of policies (default: all; for whole GPUs of one machine, those that know links)",
+        help=f"comma-separated names of policies, or {_ALL} (default: the lowest free ids, least-time, and three of "
+        "schedulers in use; for shares of GPUs, two more)",
     )
     study.add_workload(parser)
     study.add_own_queue(parser)
@@ -87,7 +90,8 @@ def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
     from topoplace.experiments.report import comparison
 
-    named = [] if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
+    is_all = arguments.policies == _ALL
+    named = [] if is_all or arguments.policies is None else job_files.listed(arguments.policies, "--policies")
     for name in named:
         if named.count(name) > 1:
             raise ValueError(f"--policies {arguments.policies!r}: {name} is given twice")
@@ -97,7 +101,7 @@ def _run(arguments: argparse.Namespace) -> int:
     runs = study.Study(arguments, queue=queue, live=_live(arguments))
     if arguments.seeds > 1 and not runs.seed_counts:
         raise ValueError(f"--seeds {arguments.seeds}: seeds change nothing, as the jobs are all in the file")
-    names = named or policies.names(sharing=None if runs.may_share else False)
+    names = named or _default_policies(is_all=is_all, may_share=runs.may_share)
     picture = writing.picture(arguments.output, "comparison.png")
     if runs.live:
         snapshots.print_notes(runs.live.notes)
@@ -113,6 +117,15 @@ def _run(arguments: argparse.Namespace) -> int:
     if picture:
         _draw(found, picture, arguments, sentence)
     return study.exit_code(found.results)
+
+
+def _default_policies(*, is_all: bool, may_share: bool) -> Sequence[str]:
+    """Return the policies to compare if none is named."""
+    from topoplace import policies
+
+    if is_all:
+        return policies.names(sharing=None if may_share else False)
+    return (*policies.USUAL, *policies.USUAL_FOR_SHARES) if may_share else policies.USUAL
 
 
 def _live(arguments: argparse.Namespace) -> snapshots.LiveCluster | None:
@@ -206,17 +219,15 @@ def _compared(results: Sequence[Result]) -> list[dict[str, float]]:
 
 
 def _print(found: _Simulated, sentence: str) -> None:
-    """Print what follows, a row per policy with the best marked by *, and how to read the columns."""
+    """Print what follows, a row for policies with the same figures, the best marked by *, and how to read it."""
     from topoplace.experiments.report import comparison, measures, tables
 
     runs, rows = found.runs, found.rows
     columns = _columns(found)
     winners = comparison.best_of(rows)
-    headings, cells = _table(found, has_units=True)
-    colours = ["green" if i in winners else "" for i in range(len(rows))]
     if sentence:
         print(tables.plain(sentence))
-    tables.show(headings, cells, _title(runs), colours)
+    _print_table(found, winners)
     if winners:
         first = "fewest jobs rejected, then " if "rejected" in columns else ""
         print(f"* best: {first}lowest mean turnaround")
@@ -237,6 +248,23 @@ def _print(found: _Simulated, sentence: str) -> None:
         print(remark)
     _print_rejections(found.results, by_name=runs.live is not None)
     job_files.print_assumed(runs.workload)
+
+
+def _print_table(found: _Simulated, winners: set[int]) -> None:
+    """Print a row for all policies with the same figures, and which these are."""
+    from topoplace.experiments.report import tables
+
+    headings, cells = _table(found, has_units=True)
+    alike: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
+    for i, row in enumerate(cells):
+        alike.setdefault((i in winners, tuple(row[1:])), []).append(i)
+    firsts = [same[0] for same in alike.values()]
+    colours = ["green" if i in winners else "" for i in firsts]
+    tables.show(headings, [cells[i] for i in firsts], _title(found.runs), colours)
+    names = [tables.plain(row.policy) for row in found.rows]
+    for first, *others in alike.values():
+        if others:
+            print(f"same as {names[first]}: {', '.join(names[i] for i in others)}")
 
 
 def _table(found: _Simulated, *, has_units: bool) -> tuple[list[str], list[list[str]]]:
