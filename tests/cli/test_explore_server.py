@@ -225,10 +225,32 @@ def test_the_command_serves_until_ctrl_c() -> None:
         assert found
         connection = http.client.HTTPConnection(found[1], timeout=30)
         connection.request("GET", f"{found[2]}start.json")
-        assert json.loads(connection.getresponse().read())["start"] == {"machine": "summit"}
+        found = json.loads(connection.getresponse().read())
+        assert (found["start"], found["own"]) == ({"machine": "summit", "busy": ""}, None)
         connection.close()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
+
+
+@pytest.mark.parametrize("name", ["dgx1-v100", "mi250x", "torus2d-16", "l40s-8", "tpu-v4-64"])
+def test_a_built_in_machine_opens_in_use_so_that_choices_differ(
+    call: Call, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    opened: list[Server] = []
+
+    def end(self: Server, poll_interval: float) -> None:
+        opened.append(self)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Server, "serve_forever", end)
+    assert call("explore", name, "--no-browser").code == 130
+    (server,) = opened
+    assert (server.own, server.start["machine"]) == (None, name)
+    found = answer(State.of({**server.start, "part": "choices"}))
+    assert found["problem"] is None
+    assert len({tuple(row["gpus"]) for row in found["rows"] if row["gpus"]}) > 1
+    busy = server.start["busy"].split(",")
+    assert len(busy) == min(tp.machines.get(name).num_gpus // 2, tp.machines.get(name).num_gpus - 6)
 
 
 def test_the_browser_is_opened_at_the_address(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
