@@ -42,13 +42,13 @@ def test_version_and_help_import_nothing_that_takes_time() -> None:
 
 def test_as_a_module() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "topoplace", "machines"], capture_output=True, text=True, check=True
+        [sys.executable, "-m", "topoplace", "show"], capture_output=True, text=True, check=True
     )
-    assert done.stdout == succeed("machines")
+    assert done.stdout == succeed("show")
 
 
 def test_machines_lists_them_all() -> None:
-    listed = succeed("machines")
+    listed = succeed("show")
     assert all(name in listed for name in tp.machines.names())
 
 
@@ -202,7 +202,7 @@ def test_discover_without_any_accelerator_says_what_was_tried(tmp_path: Path) ->
     told = told_on_a_host_without_accelerators(tmp_path, "discover")
     assert "\n  nvidia-smi: is not on the PATH\n" in told
     assert "describe a machine with --from FILE" in told.splitlines()[-1]
-    assert "`topoplace machines` lists them" in told.splitlines()[-1]
+    assert "`topoplace show` lists them" in told.splitlines()[-1]
 
 
 def test_a_command_about_this_host_names_the_argument_that_replaces_it(tmp_path: Path) -> None:
@@ -649,6 +649,9 @@ def odd(tmp_path: Path) -> Path:
         ("papers mapa --job-lines jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
         ("demo -o prose", "-o prose: not a directory"),
         ("dance", "invalid choice: 'dance'"),
+        ("machines", "'machines' is gone: run `topoplace show` instead"),
+        ("show --one n1", "--one is about TOPO, which is not given"),
+        ("show --assume gpu_model=V100", "--assume is about TOPO, which is not given"),
     ],
     ids=lambda value: value or "nothing",
 )

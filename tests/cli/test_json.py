@@ -35,9 +35,8 @@ COMMANDS = {
         "discover --from worn.json --check": 1,
         "discover --formats": 0,
     },
-    "show": {"show summit": 0, "show gb200-nvl72": 0, "show hall.conf": 0},
+    "show": {"show": 0, "show summit": 0, "show gb200-nvl72": 0, "show hall.conf": 0},
     "diff": {"diff summit summit": 0, "diff summit minsky": 1},
-    "machines": {"machines": 0},
     "policies": {"policies": 0},
     "collective": {"collective summit": 0, "collective l40s-8 --gpus 2": 0},
     "collective-measure": {

@@ -212,5 +212,5 @@ def test_a_full_disk_is_named_with_the_file(call: Call) -> None:
 
 def test_a_full_disk_behind_standard_output_is_named() -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run([COMMAND, "machines"], stdout=full, stderr=subprocess.PIPE, text=True)
+        done = subprocess.run([COMMAND, "show"], stdout=full, stderr=subprocess.PIPE, text=True)
     assert (done.returncode, done.stderr) == (2, "topoplace: standard output: No space left on device\n")

@@ -28,7 +28,7 @@ LOG = "".join(
     for i in (1, 2, 3)
 )
 COMMANDS = (
-    "machines",
+    "show",
     "show dgx1-v100",
     "show gb200-nvl72",
     "collective dgx1-v100",
@@ -149,7 +149,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert tables.duration(seconds) == text
 
 
-@pytest.mark.parametrize("command", ["compare l40s-8 --num-jobs 9", "place dgx1-v100", "machines", "demo"])
+@pytest.mark.parametrize("command", ["compare l40s-8 --num-jobs 9", "place dgx1-v100", "show", "demo"])
 def test_no_word_of_a_head_is_broken_on_60_columns(
     command: str, call: Call, shown: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

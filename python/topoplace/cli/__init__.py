@@ -45,7 +45,6 @@ from topoplace.cli.commands import (
     explore,
     help,
     kubernetes,
-    machines,
     make_room,
     papers,
     place,
@@ -70,7 +69,6 @@ _GROUPS: Final = {
         show,
         explore,
         diff,
-        machines,
         policies,
         collective,
         collective_measure,
@@ -140,6 +138,7 @@ def command_parser() -> Parser:
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     parser.set_defaults(run=help.first_look, parser=parser)
+    parser.replaced = {"machines": "topoplace show"}
     commands = parser.add_subparsers(metavar="COMMAND")
     for title, modules in _GROUPS.items():
         before = len(commands.choices)

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from topoplace import DEFAULT_POLICY
@@ -58,6 +59,8 @@ class Parser(argparse.ArgumentParser):
     """What exit code 1 means, if the command has it."""
     groups: dict[str, tuple[str, ...]]
     """The commands below, by the title of their group; empty if they are not grouped."""
+    replaced: Mapping[str, str] = MappingProxyType({})
+    """Commands that are gone, with the command line that does the same."""
 
     def __init__(self, **arguments: Any) -> None:
         arguments.setdefault("formatter_class", _HelpFormatter)
@@ -120,6 +123,8 @@ class Parser(argparse.ArgumentParser):
         return super()._get_values(action, arg_strings)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
+        if action.choices is not None and value in self.replaced:
+            raise argparse.ArgumentError(action, f"{value!r} is gone: run `{self.replaced[value]}` instead")
         if action.choices is not None and value not in action.choices:
             raise argparse.ArgumentError(
                 action, f"invalid choice: {value!r}, {not_one_of(str(value), map(str, action.choices))}"

@@ -39,7 +39,7 @@ def topology(arguments: argparse.Namespace) -> Topology:
 def host_machine(arguments: argparse.Namespace) -> Topology:
     """Return the topology that the optional argument TOPO names; without it, what is found on this host."""
     if arguments.topology is None:
-        return this_host("name the machine as TOPO: a file, or one that `topoplace machines` lists")
+        return this_host("name the machine as TOPO: a file, or one that `topoplace show` lists")
     return topology(arguments)
 
 

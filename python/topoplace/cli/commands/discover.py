@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SUSPICIOUS = 1
 _NO_GPU_HERE = (
     "describe a machine with --from FILE, such as the output of `nvidia-smi topo -m` there, or try a built-in one: "
-    "`topoplace machines` lists them, `topoplace show` takes their names"
+    "`topoplace show` lists them, and takes their names"
 )
 
 

@@ -1,4 +1,4 @@
-"""`topoplace show` prints the links of a topology by kind and speed, or a network as a tree; with -o it draws."""
+"""`topoplace show` lists machines, or prints the links of a topology, or a network as a tree; with -o it draws."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ def add(commands: Any) -> None:
     show = options.command(
         commands,
         "show",
-        "print a topology's links by kind and speed, or a network as a tree; with -o draw it",
+        "list the built-in machines, or print the links of one, of a file, or a network as a tree; with -o draw it",
         _run,
-        examples=["topoplace show dgx1-v100", "topoplace show topo.txt --svg -o pictures"],
+        examples=["topoplace show", "topoplace show dgx1-v100", "topoplace show topo.txt --svg -o pictures"],
     )
-    options.add_topology(show)
+    options.add_topology(show, without="without it, the built-in machines are listed")
     show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
     show.add_argument(
         "--svg", action="store_true", help="draw an SVG, which needs no other package, instead of a PNG"
@@ -37,6 +37,9 @@ def _run(arguments: argparse.Namespace) -> None:
         raise ValueError("--svg needs -o, where the picture is written")
     if arguments.svg and arguments.output.suffix == ".png":
         raise ValueError(f"--svg: -o {arguments.output} is a PNG")
+    if arguments.topology is None:
+        _list_machines(arguments)
+        return
     found = reading.topology_or_network(arguments.topology, arguments)
     if isinstance(found, Fabric):
         for flag, given in (("--one", arguments.one), ("-o", arguments.output)):
@@ -64,6 +67,29 @@ def _run(arguments: argparse.Namespace) -> None:
 
         plots.topology(topology, picture)
         writing.wrote(picture, beside_json=arguments.json)
+
+
+def _list_machines(arguments: argparse.Namespace) -> None:
+    from topoplace import machines
+    from topoplace.experiments.report import tables, topology_text
+
+    given = {"--one": arguments.one, "-o": arguments.output, "--gpu-model": arguments.gpu_model}
+    given |= {"--assume": arguments.assume, "--assume-no-nvlink": arguments.assume_no_nvlink}
+    for flag, value in given.items():
+        if value:
+            raise ValueError(f"{flag} is about TOPO, which is not given")
+    rows: list[dict[str, Any]] = []
+    for name in machines.names():
+        topology = machines.get(name)
+        wiring = topology_text.wiring(topology)
+        rows.append(
+            {"machine": name, "gpus": topology.num_gpus, "model": topology.gpus[0].model, "wiring": wiring}
+        )
+    if arguments.json:
+        writing.as_json(rows)
+        return
+    cells = [(row["machine"], row["gpus"], row["model"] or "-", row["wiring"]) for row in rows]
+    tables.show(("machine", "GPUs", "model", "pairs of GPUs by their link"), cells)
 
 
 def _network(fabric: Fabric) -> dict[str, Any]:
