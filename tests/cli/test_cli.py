@@ -81,12 +81,12 @@ def test_diff_shows_a_degraded_link(tmp_path: Path) -> None:
     ]
     worn = tmp_path / "worn.json"
     worn.write_text(replace(topology, links=links).to_json())
-    assert succeed("diff", "dgx1-v100", "dgx1-v100") == "no difference\n"
-    done = run("diff", "dgx1-v100", str(worn))
+    assert succeed("show", "dgx1-v100", "--since", "dgx1-v100") == "no difference\n"
+    done = run("show", str(worn), "--since", "dgx1-v100")
     assert done.returncode == 1
     assert done.stdout.splitlines()[0] == "1 difference, 1 for the worse"
     assert done.stdout.splitlines()[2].split()[:4] == ["-", "GPU0", "-", "GPU3"]
-    changes = json.loads(run("diff", "dgx1-v100", str(worn), "--json").stdout)
+    changes = json.loads(run("show", str(worn), "--since", "dgx1-v100", "--json").stdout)
     assert changes == [
         {"what": "GPU0 - GPU3", "before": "2 x NVLINK2, 50 GB/s", "after": "NVLINK2, 25 GB/s", "worse": True}
     ]
@@ -650,6 +650,9 @@ def odd(tmp_path: Path) -> Path:
         ("demo -o prose", "-o prose: not a directory"),
         ("dance", "invalid choice: 'dance'"),
         ("machines", "'machines' is gone: run `topoplace show` instead"),
+        ("diff a b", "'diff' is gone: run `topoplace show B --since A` instead"),
+        ("show --since summit", "--since is about TOPO, which is not given"),
+        ("show summit --since summit --one n1", "--one: with --since, only what differs is listed"),
         ("show --one n1", "--one is about TOPO, which is not given"),
         ("show --assume gpu_model=V100", "--assume is about TOPO, which is not given"),
     ],

@@ -38,7 +38,7 @@ NOT_HERE: Final = {
 """Examples that no host can run without more than a folder, by how they begin, and why."""
 LONG: Final = ("papers", "demo")
 """Commands that take seconds to a minute; `make reproductions` runs them."""
-NEGATIVE: Final = {"topoplace diff monday.json today.json": 1}
+NEGATIVE: Final = {"topoplace show today.json --since monday.json": 1}
 """Examples whose answer is a negative one, with their exit codes."""
 
 

@@ -61,8 +61,8 @@ def test_examples_without_files_run(call: Call, command: str) -> None:
     ("command", "code"),
     [
         ("place summit --gpus 7", 1),
-        ("diff summit minsky", 1),
-        ("diff summit summit", 0),
+        ("show minsky --since summit", 1),
+        ("show summit --since summit", 0),
         ("place summit --gpus x", 2),
     ],
 )

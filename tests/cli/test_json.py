@@ -35,8 +35,14 @@ COMMANDS = {
         "discover --from worn.json --check": 1,
         "discover --formats": 0,
     },
-    "show": {"show": 0, "show summit": 0, "show gb200-nvl72": 0, "show hall.conf": 0},
-    "diff": {"diff summit summit": 0, "diff summit minsky": 1},
+    "show": {
+        "show": 0,
+        "show summit": 0,
+        "show gb200-nvl72": 0,
+        "show hall.conf": 0,
+        "show minsky --since summit": 1,
+        "show summit --since summit": 0,
+    },
     "policies": {"policies": 0},
     "collective": {"collective summit": 0, "collective l40s-8 --gpus 2": 0},
     "collective-measure": {

@@ -45,7 +45,7 @@ COMMANDS = (
     "profile show profile.csv",
     "capacity jobs.csv times.csv",
     "capacity jobs.csv times.csv --planner fifo",
-    "diff summit minsky",
+    "show minsky --since summit",
 )
 UNITS = ("GB/s", "s", "h", "ms", "%", "$", "jobs/h")
 WITHOUT_UNIT = {

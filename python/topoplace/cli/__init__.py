@@ -39,7 +39,6 @@ from topoplace.cli.commands import (
     completion,
     defragment,
     demo,
-    diff,
     discover,
     example,
     explore,
@@ -68,7 +67,6 @@ _GROUPS: Final = {
         discover,
         show,
         explore,
-        diff,
         policies,
         collective,
         collective_measure,
@@ -138,7 +136,7 @@ def command_parser() -> Parser:
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     parser.set_defaults(run=help.first_look, parser=parser)
-    parser.replaced = {"machines": "topoplace show"}
+    parser.replaced = {"machines": "topoplace show", "diff": "topoplace show B --since A"}
     commands = parser.add_subparsers(metavar="COMMAND")
     for title, modules in _GROUPS.items():
         before = len(commands.choices)

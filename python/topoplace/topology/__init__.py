@@ -9,5 +9,5 @@ To change:
 - The best path through switches and sockets: `routing.py`; levels of a network: `fabric.py`.
 - GPUs, network adapters, other components: `devices.py`; which adapters are nearest: `nearest_adapters.py`; GPU
   numbers: `device_numbers.py`; makers: `makers.py`; how fast models compute: `accelerators.py`.
-- What `diff` counts as a difference and `check` as suspicious: `compare.py`; checks of lists of links: `validate.py`.
+- What `show --since` counts and `check` as suspicious: `compare.py`; checks of lists of links: `validate.py`.
 """

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from topoplace.cli import flags, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.topology.fabric import Fabric
+
+
+_DIFFERENT = 1
 
 
 def add(commands: Any) -> None:
@@ -18,18 +22,38 @@ def add(commands: Any) -> None:
         "show",
         "list the built-in machines, or print the links of one, of a file, or a network as a tree; with -o draw it",
         _run,
-        examples=["topoplace show", "topoplace show dgx1-v100", "topoplace show topo.txt --svg -o pictures"],
+        examples=[
+            "topoplace show",
+            "topoplace show dgx1-v100",
+            "topoplace show topo.txt --svg -o pictures",
+            "topoplace show today.json --since monday.json",
+        ],
+        negative="with --since, the topologies differ",
     )
     options.add_topology(show, without="without it, the built-in machines are listed")
     show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
     show.add_argument(
         "--svg", action="store_true", help="draw an SVG, which needs no other package, instead of a PNG"
     )
+    show.add_argument(
+        "--since",
+        metavar="A",
+        help="list only what differs from an earlier topology, and mark what got worse",
+    )
     options.add_json(show)
     options.add_output(show)
 
 
-def _run(arguments: argparse.Namespace) -> None:
+def _run(arguments: argparse.Namespace) -> int:
+    if arguments.since is not None:
+        if arguments.topology is None:
+            raise ValueError("--since is about TOPO, which is not given")
+        return _list_differences(arguments)
+    _show(arguments)
+    return 0
+
+
+def _show(arguments: argparse.Namespace) -> None:
     from topoplace.experiments.report import fabric_text, topology_text
     from topoplace.topology.fabric import Fabric
 
@@ -90,6 +114,29 @@ def _list_machines(arguments: argparse.Namespace) -> None:
         return
     cells = [(row["machine"], row["gpus"], row["model"] or "-", row["wiring"]) for row in rows]
     tables.show(("machine", "GPUs", "model", "pairs of GPUs by their link"), cells)
+
+
+def _list_differences(arguments: argparse.Namespace) -> int:
+    """Print what has changed since an earlier topology, and return the exit code."""
+    from topoplace.experiments.report import tables
+    from topoplace.topology import compare
+
+    for flag, given in (("--one", arguments.one), ("-o", arguments.output), ("--svg", arguments.svg)):
+        if given:
+            raise ValueError(f"{flag}: with --since, only what differs is listed")
+    sources = arguments.since, arguments.topology
+    changes = compare.diff(*(reading.described(source, arguments) for source in sources))
+    if arguments.json:
+        writing.as_json([asdict(change) for change in changes])
+    elif changes:
+        rows = [("-" if one.worse else "", one.what, one.before or "-", one.after or "-") for one in changes]
+        worse = sum(one.worse for one in changes)
+        colours = ["red" if one.worse else "" for one in changes]
+        title = f"{len(changes)} difference{'s' * (len(changes) > 1)}, {worse} for the worse"
+        tables.show(("worse", "what", *sources), rows, title, colours)
+    else:
+        print("no difference")
+    return _DIFFERENT if changes else 0
 
 
 def _network(fabric: Fabric) -> dict[str, Any]:
