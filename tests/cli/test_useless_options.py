@@ -62,6 +62,16 @@ def test_gpus_per_node_is_for_logs(call: Call) -> None:
     assert done.err == "topoplace: --gpus-per-node needs --log, whose jobs get the GPUs\n"
 
 
+def test_a_log_is_simulated_by_the_model_that_is_said(call: Call) -> None:
+    common = ("compare", "summit", "--jobs", "log.pbs", "--policies", "fcfs,least-time")
+    said = "run times are those of copies to GPUs of other machines (remote-copies)"
+    assert said in call(*common).err
+    stated = call(*common, "--pattern", "ring", "--json")
+    assert stated.err == ""
+    assert stated.out == call(*common, "--pattern", "ring", "--performance", "step", "--json").out
+    assert call(*common, "--performance", "remote-copies").err == ""
+
+
 @pytest.mark.parametrize(
     "command", ["show summit", "place summit", "simulate summit", "demo", "trace trace.csv"]
 )

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 _NONE_RAN = 1
 _NUM_JOBS = 300
 _STEP: Final = "step"
+_BY_COPIES: Final = (
+    "run times are those of copies to GPUs of other machines (remote-copies), as the log says nothing of "
+    "communication; --pattern, or --performance, takes another model"
+)
 _NOT_RECORDED = frozenset(
     (
         *("topology", "gpu_model", "assume", "assume_no_nvlink"),  # a result has the topology itself,
@@ -71,7 +75,7 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
         metavar="MODEL",
         help="model of run times: step, for steps that compute and communicate on shared ports; fixed; profile; "
         "remote-copies; mapa, for jobs on a DGX-1V; or MODULE:OBJECT, one of your own (default: step; profile with "
-        "--profile, remote-copies for logs)",
+        "--profile, remote-copies for logs without --pattern)",
     )
     parser.add_argument(
         "--step",
@@ -309,7 +313,10 @@ class Study:
             return _STEP
         if self.profile:
             return "profile"
-        return "remote-copies" if self.is_log else _STEP
+        if not self.is_log or self.arguments.pattern is not None:
+            return _STEP
+        print(_BY_COPIES, file=sys.stderr)
+        return "remote-copies"
 
 
 def _step_time(step: str | None, *, is_mix: bool) -> PerformanceModel:
