@@ -55,12 +55,15 @@ def _add(found: TraceColumns, record: object, known: Mapping[str, int]) -> None:
     if not any(sizes):
         found.counter.skip("that never ran")
         return
-    submit = _time(job, "submitted_time")
+    submit, seconds = _time(job, "submitted_time"), _run_time(attempts)
     if submit is None:
         raise ValueError("submitted_time is unknown")
+    if seconds is None and found.unsaid.duration is None:
+        found.counter.skip("whose end is unknown")
+        return
     size = next(size for size in reversed(sizes) if size)
     graph = found.unsaid.job(size, None)
-    found.add(graph, submit, found.unsaid.base_time(graph, _run_time(attempts), "end_time"), job_id)
+    found.add(graph, submit, found.unsaid.base_time(graph, seconds, "end_time"), job_id)
 
 
 def _run_time(attempts: list[Mapping[str, Any]]) -> float | None:

@@ -270,7 +270,7 @@ class Workload:
         """Read the JSON of Microsoft's Philly trace (`cluster_job_log`), a text or pieces of it.
 
         A job has the GPUs of its last attempt, and the run time of all attempts together; if the last one has no end,
-        `duration`. Times count from the first submission.
+        `duration`, or the job is left out without one. Times count from the first submission.
 
         Args:
             pattern: As for `from_trace`.
