@@ -132,16 +132,6 @@ def queue_of(arguments: argparse.Namespace) -> str:
     return arguments.queue or ("one" if arguments.make_room is None else "own")
 
 
-def exit_code(results: Sequence[Result]) -> int:
-    """Return 1, and say so on standard error, if no job ran in any of the results; else 0."""
-    from topoplace.experiments.simulate.metrics import none_ran
-
-    if not (why := none_ran(results)):
-        return 0
-    print(options.one_line(f"topoplace: {why}"), file=sys.stderr)
-    return _NONE_RAN
-
-
 class Study:
     """The topology, jobs and run time model of one command, which are equal for all policies it compares.
 
@@ -181,6 +171,7 @@ class Study:
         """True if policies that fill clusters have a choice."""
         self.is_mix = not arguments.jobs and live is None
         """True if the jobs are MAPA's mix."""
+        self._notes: tuple[str, ...] = ()
         self.model = self._model(arguments.performance, arguments.step)
         estimated = self.is_log and isinstance(self.model, RemoteCopies)
         draws = estimated or ":" in (arguments.performance or "")  # a model of others may draw, too
@@ -190,6 +181,17 @@ class Study:
         self.discipline = _discipline(arguments, self.workload, queue)
         with flags.named(move_s="--make-room"):
             self.move_times = MoveTimes(arguments.make_room or 0.0)
+
+    def exit_code(self, results: Sequence[Result]) -> int:
+        """Return 1, and say so on standard error, if no job ran in any of the results; else 0, and say what holds."""
+        from topoplace.experiments.simulate.metrics import none_ran
+
+        if why := none_ran(results):
+            print(options.one_line(f"topoplace: {why}"), file=sys.stderr)
+            return _NONE_RAN
+        for note in self._notes:
+            print(note, file=sys.stderr)
+        return 0
 
     def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
         """Simulate the jobs under each policy; return the results, and why policies that cannot run them are set aside.
@@ -315,7 +317,7 @@ class Study:
             return "profile"
         if not self.is_log or self.arguments.pattern is not None:
             return _STEP
-        print(_BY_COPIES, file=sys.stderr)
+        self._notes = (_BY_COPIES,)
         return "remote-copies"
 
 

@@ -116,7 +116,7 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
         _draw(found, picture, arguments, sentence)
-    return study.exit_code(found.results)
+    return runs.exit_code(found.results)
 
 
 def _default_policies(*, is_all: bool, may_share: bool) -> Sequence[str]:

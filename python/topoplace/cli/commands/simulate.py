@@ -75,7 +75,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if picture:
         for drawn in _draw(result, runs, picture):
             writing.wrote(drawn, beside_json=arguments.json)
-    return study.exit_code([result])
+    return runs.exit_code([result])
 
 
 def _inputs(arguments: argparse.Namespace) -> list[tuple[str, str | None]]:
