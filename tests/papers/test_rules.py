@@ -4,6 +4,8 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from topoplace.experiments.papers.claims import FITTED, IDENTITY, ClaimedQuantity
 from topoplace.experiments.papers.rules import (
@@ -34,6 +36,25 @@ def test_the_interval_is_that_of_students_t() -> None:
     assert f"{Sample((0.25,)):.0%}" == "25%"
     assert (Sample((3.0,)).low, Sample((3.0,)).high) == (3.0, 3.0)
     assert Sample.of([math.inf, 1.0]).low == math.inf
+
+
+@given(
+    shares=st.lists(st.floats(0.0, 1.0), min_size=2, max_size=8),
+    bounds=st.sampled_from([(0.0, 1.0), (0.0, math.inf), (-math.inf, 1.0)]),
+)
+def test_an_interval_does_not_leave_what_is_possible(
+    shares: list[float], bounds: tuple[float, float]
+) -> None:
+    sample = Sample.of(shares, bounds)
+    assert bounds[0] - 1e-9 <= sample.low <= sample.mean + 1e-9
+    assert sample.mean - 1e-9 <= sample.high <= bounds[1] + 1e-9
+
+
+def test_an_interval_far_from_its_bounds_is_the_usual_one() -> None:
+    values = [0.5, 0.501, 0.499, 0.5005]
+    usual, bounded = Sample.of(values), Sample.of(values, (0.0, 1.0))
+    assert bounded.low == pytest.approx(usual.low, rel=1e-5)
+    assert bounded.high == pytest.approx(usual.high, rel=1e-5)
 
 
 def test_quantiles_beyond_the_table() -> None:

@@ -238,7 +238,7 @@ def _print(found: _Simulated, sentence: str) -> None:
     if "speedup" in columns:
         print(f"speed-up: over {rows[0].policy}")
     if runs.arguments.seeds > 1:
-        print(f"means over {runs.arguments.seeds} seeds ± half of their 95 % intervals")
+        print(f"means over {runs.arguments.seeds} seeds, with their 95 % intervals")
     used = {row.policy: row.mean("utilization") for row in rows}
     for remark in (
         *measures.reasons_for_dashes(columns, found.figures()),

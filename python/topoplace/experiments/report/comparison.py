@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from topoplace.experiments.report.measures import load_remark
+from topoplace.experiments.report.measures import MEASURES, load_remark
 from topoplace.experiments.simulate.samples import Sample
 
 _ROUNDING: Final = 1e-6
@@ -108,19 +108,19 @@ def conclusion(
         return ""
     if rows[0] in best:
         return f"no policy finishes jobs sooner than {rows[0].policy}"
-    sooner = _sooner(best[0].policy, rows)
+    ratio = _turnaround_ratio(best[0].policy, rows)
     names = best[0].policy if len(best) == 1 else f"{best[0].policy} and {len(best) - 1} more"
-    found = f"{names}: jobs finish {_percent(sooner)} sooner than under {rows[0].policy}"
-    if len(sooner.values) > 1:
-        low, high = 100 * sooner.low, 100 * sooner.high
+    found = f"{names}: jobs finish {_percent(ratio)} sooner than under {rows[0].policy}"
+    if len(ratio.values) > 1:
+        low, high = 100 * (1 - ratio.high), 100 * (1 - ratio.low)
         chance = ": chance may explain it" if low <= 0 <= high else ""
-        found += f" (95 % interval {low:.1f} to {high:.1f} %, {len(sooner.values)} seeds{chance})"
+        found += f" (95 % interval {low:.1f} to {high:.1f} %, {len(ratio.values)} seeds{chance})"
     if have_one_queue:
         return f"{found}, all of it by placement, as all policies have one queue"
     if not with_one_queue:
         return found
-    placement = _sooner(best[0].policy, with_one_queue)
-    queue = 1 - (1 - sooner.mean) / (1 - placement.mean)
+    placement = _turnaround_ratio(best[0].policy, with_one_queue)
+    queue = 1 - ratio.mean / placement.mean
     return f"{found}: {_percent(placement)} by placement, and then {100 * queue:.1f} % by its own queue"
 
 
@@ -132,17 +132,17 @@ def _is_comparable(row: ComparisonRow) -> bool:
     )
 
 
-def _sooner(policy: str, rows: Sequence[ComparisonRow]) -> Sample:
-    """Return by which share jobs finish sooner under a policy than under the first one, for each seed."""
+def _turnaround_ratio(policy: str, rows: Sequence[ComparisonRow]) -> Sample:
+    """Return the turnaround under a policy over that under the first one, for each seed."""
     own = next(row for row in rows if row.policy == policy)
     values = [row.samples["mean_turnaround"].values for row in (own, rows[0])]
     seeds = max(map(len, values))  # a policy that no seed changes has one value
     own_values, first = (one * (seeds // len(one)) for one in values)
-    return Sample.of(1 - a / b for a, b in zip(own_values, first, strict=True))
+    return Sample.of((a / b for a, b in zip(own_values, first, strict=True)), (0.0, math.inf))
 
 
-def _percent(share: Sample) -> str:
-    return f"{100 * share.mean:.1f} %"
+def _percent(ratio: Sample) -> str:
+    return f"{100 * (1 - ratio.mean):.1f} %"
 
 
 def _notes(scenario: Scenario, rows: Sequence[ComparisonRow]) -> Iterator[str]:
@@ -169,4 +169,4 @@ def _samples(figures: Sequence[Mapping[str, float]]) -> dict[str, Sample]:
     for one in figures:
         for name, value in one.items():
             values.setdefault(name, []).append(value)
-    return {name: Sample.of(found) for name, found in values.items()}
+    return {name: Sample.of(found, MEASURES[name].bounds) for name, found in values.items()}

@@ -27,6 +27,7 @@ class Measure:
 
     factor: of the unit shown, such as 100 for %. missing: why a result may not have the figure. short: a label for the
     head of a column. about: what it is, in a sentence without a full stop. is_better_high: False if less is better.
+    bounds: what no value can be below or above.
     """
 
     label: str
@@ -36,6 +37,7 @@ class Measure:
     short: str = ""
     about: str = ""
     is_better_high: bool = False
+    bounds: tuple[float, float] = (0.0, math.inf)
 
     @property
     def heading(self) -> str:
@@ -71,12 +73,16 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "makespan": Measure("makespan", "s", about="time from the first submission to the last end"),
     "throughput": Measure("throughput", "jobs/h", about="jobs that end in an hour", is_better_high=True),
     "utilization": Measure(
-        "utilization", "%", 100.0, about="GPU time in use, of all GPU time", is_better_high=True
+        *("utilization", "%", 100.0),
+        about="GPU time in use, of all GPU time",
+        is_better_high=True,
+        bounds=(0.0, 1.0),
     ),
     "nvlink_use": Measure(
         *("NVLink use", "%", 100.0, "no tasks communicated"),
         about="communication that goes over NVLink, of all communication",
         is_better_high=True,
+        bounds=(0.0, 1.0),
     ),
     "mean_wait": Measure("mean wait", "s", about="mean time from submission to start"),
     **{
@@ -91,7 +97,11 @@ MEASURES: Final[Mapping[str, Measure]] = {
         "slowdown incl. wait", about="mean of wait and run time over the run time of the job alone"
     ),
     "mean_utility": Measure(
-        "utility", missing=_NO_UTILITY, about="mean score of utility, from 0 to 1", is_better_high=True
+        "utility",
+        missing=_NO_UTILITY,
+        about="mean score of utility, from 0 to 1",
+        is_better_high=True,
+        bounds=(0.0, 1.0),
     ),
     "slo_violations": Measure(
         "SLO violations", missing=_NO_UTILITY, about="jobs placed with less utility than they ask for"
@@ -115,6 +125,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
             short=f"EffBW {name}",
             about=f"effective bandwidth of bandwidth-sensitive jobs, {_of_jobs(name)}",
             is_better_high=True,
+            bounds=(-math.inf, math.inf),  # where the formula is extrapolated, it may be below 0
         )
         for name in QUANTILES
     },

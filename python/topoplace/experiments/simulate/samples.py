@@ -15,6 +15,8 @@ _T_975: Final = (
 )
 """97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom."""
 _NORMAL_975: Final = 1.95996
+_LARGEST: Final = 700.0
+"""Of an exponent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +25,17 @@ class Sample:
 
     values: at least one. A single value is taken as exact: its interval is the value itself. Formatting a sample as a
     number prints the mean and, in brackets, the interval.
+    bounds: what no value can be below or above. The interval is then symmetric on a scale on which it cannot leave
+    them: the logarithm of the distance from one bound, or of the ratio of both distances.
     """
 
     values: tuple[float, ...]
+    bounds: tuple[float, float] = (-math.inf, math.inf)
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Sample:
+    def of(cls, values: Iterable[float], bounds: tuple[float, float] = (-math.inf, math.inf)) -> Sample:
         """Return a sample of the values."""
-        return cls(tuple(map(float, values)))
+        return cls(tuple(map(float, values)), bounds)
 
     @property
     def mean(self) -> float:
@@ -39,7 +44,7 @@ class Sample:
 
     @property
     def margin(self) -> float:
-        """Return half the width of the 95 % interval of the mean, by Student's t distribution."""
+        """Return half the width of the 95 % interval of the mean without bounds, by Student's t distribution."""
         if len(self.values) == 1 or not math.isfinite(self.mean):
             return 0.0
         return t_975(len(self.values) - 1) * statistics.stdev(self.values) / math.sqrt(len(self.values))
@@ -47,12 +52,25 @@ class Sample:
     @property
     def low(self) -> float:
         """Return the lower end of the 95 % interval of the mean."""
-        return self.mean - self.margin
+        return self._end(-self.margin)
 
     @property
     def high(self) -> float:
         """Return the upper end of the 95 % interval of the mean."""
-        return self.mean + self.margin
+        return self._end(self.margin)
+
+    def _end(self, distance: float) -> float:
+        """Return the value at a distance from the mean, which is that on the scale of the bounds near the mean."""
+        mean, (lowest, highest) = self.mean, self.bounds
+        below, above = mean - lowest, highest - mean
+        if not distance or below == above == math.inf or min(below, above) <= 0:
+            return mean + distance
+        factor = math.exp(max(-_LARGEST, min(_LARGEST, distance / below + distance / above)))
+        if above == math.inf:
+            return lowest + below * factor
+        if below == math.inf:
+            return highest - above / factor
+        return lowest + (highest - lowest) * below * factor / (below * factor + above)
 
     def minus(self, other: Sample) -> Sample:
         """Return the differences from another sample of the same seeds, seed by seed."""

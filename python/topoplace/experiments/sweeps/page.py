@@ -67,9 +67,10 @@ def _notes(rows: Sequence[ComparisonRow]) -> list[str]:
 
 
 def cells_of(row: ComparisonRow, figures: Sequence[str], *, has_units: bool = True) -> list[str]:
-    """Return the figures of a row as people read them, mean ± margin; those of a policy that refuses as "refuses".
+    """Return the figures of a row as people read them, mean [low, high]; those of a policy that refuses as
+    "refuses".
 
-    A figure that is the same with all seeds has no margin. has_units: write times such as 7 h 37 min, below the head
+    A figure that is the same with all seeds has no interval. has_units: write times such as 7 h 37 min, below the head
     `Measure.head`; False: as numbers of seconds, below `Measure.heading`, for tables that programs read.
     """
     if row.refused and not row.samples:
@@ -79,8 +80,8 @@ def cells_of(row: ComparisonRow, figures: Sequence[str], *, has_units: bool = Tr
         sample = row.samples.get(name)
         measure = MEASURES[name]
         text = measure.text if has_units else measure.number
-        margin = f" ± {text(sample.margin)}" if sample and sample.margin else ""
-        found.append(f"{text(sample.mean)}{margin}" if sample else "-")
+        interval = f" [{text(sample.low)}, {text(sample.high)}]" if sample and sample.margin else ""
+        found.append(f"{text(sample.mean)}{interval}" if sample else "-")
     return found
 
 

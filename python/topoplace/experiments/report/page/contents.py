@@ -126,7 +126,9 @@ def machines_of(topology: Topology) -> list[dict[str, Any]]:
 def _figures(runs: Sequence[Result]) -> dict[str, Interval]:
     """Return mean, lower and upper end of the 95 % interval of each key figure."""
     summaries = [run.summary() for run in runs]
-    samples = {key: Sample.of(summary[key] for summary in summaries) for key in _SHOWN}
+    samples = {
+        key: Sample.of((summary[key] for summary in summaries), MEASURES[key].bounds) for key in _SHOWN
+    }
     return {key: (sample.mean, sample.low, sample.high) for key, sample in samples.items()}
 
 
