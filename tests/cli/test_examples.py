@@ -87,7 +87,7 @@ def test_every_file_that_an_example_reads_can_be_written(call: Call) -> None:
     """Output files, credentials of a cluster, and where a shell looks for completions are not among them."""
     own = {"admin.conf", "server.crt,server.key", "ca.crt"}
     for example in EXAMPLES:
-        inputs = re.sub(r"(?:-o|--save|>) \S+", "", example)
+        inputs = re.sub(r"(?:-o|--save|--log|>) \S+", "", example)
         named = re.findall(r"[\w-]+\.(?:\w+(?:,\S+)?)(?= |$)", inputs)
         files = {name for name in named if not re.fullmatch(r"[\d.]+|gpu\.nvidia\.com|nvidia\.com", name)}
         if "slurm file" not in example:

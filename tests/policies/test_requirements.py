@@ -120,7 +120,7 @@ CASES: list[Case] = [
         "groups",
         SIX.grouped(3, within="machine").grouped(6, within="rack"),
         lambda found: machines(found) in (["large"] * 3 + ["newer"] * 3, ["newer"] * 3 + ["large"] * 3),
-        BY_MACHINES | KUEUE,
+        BY_MACHINES | KUEUE | {"slurm-tree", "volcano-binpack"},
     ),
     (
         "groups",

@@ -357,6 +357,14 @@ def test_each_pod_has_one_machine(policy: str, free: list[int], ranks: list[int]
         assert all(len({machines[task] for task in pod.tasks}) == 1 for pod in pods)
 
 
+@pytest.mark.parametrize("policy", BY_PODS)
+def test_groups_inside_pods_are_met_by_them(policy: str) -> None:
+    cluster = cluster_of([1, 4, 4, 2, 6, 0], RACKS, PODS)
+    job = tasks(8).grouped(4, within="machine").grouped(2, within="rack")
+    plain = tasks(8).grouped(4, within="machine")
+    assert counts(policy, job, cluster) == counts(policy, plain, cluster)
+
+
 @pytest.mark.parametrize("policy", ["slurm-block", "volcano-binpack"])
 def test_pods_inside_segments_and_subgroups(policy: str) -> None:
     cluster = cluster_of([2, 3, 8, 6, 4, 4], RACKS, PODS)

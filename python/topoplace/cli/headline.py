@@ -71,6 +71,9 @@ def _beside_lowest(found: Yardsticks) -> str:
         return "these are the lowest free ids"
     if placed.equals(lowest):
         return "no better than the lowest free ids: equally fast"
+    if sorted(placed.gpus) == sorted(lowest.gpus):
+        times = _times(max(placed.seconds, lowest.seconds) / min(placed.seconds, lowest.seconds))
+        return f"the same GPUs in the order of their ids {_carried(lowest)} ({times})"
     if lowest.seconds < placed.seconds:
         return (
             f"the lowest free ids are faster: {_carried(lowest)} ({_times(placed.seconds / lowest.seconds)})"

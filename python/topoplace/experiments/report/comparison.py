@@ -37,6 +37,7 @@ class ComparisonRow:
     samples: the values of each figure by its name, one for each seed that has it; figures without any are missing.
     refused: why the policy cannot run there with some seed, "" if it can with all.
     equal_seeds: number of seeds that all gave the same figures, which then have one value each; else 0.
+    turnarounds: the mean turnaround with each seed; NaN where no job ended.
     """
 
     scenario: Scenario
@@ -44,6 +45,7 @@ class ComparisonRow:
     samples: Mapping[str, Sample]
     refused: str
     equal_seeds: int = 0
+    turnarounds: tuple[float, ...] = ()
 
     def mean(self, figure: str) -> float:
         """Return the mean of a figure over the seeds; NaN if none has it."""
@@ -107,9 +109,14 @@ def conclusion(
     if not best or not all(map(_is_comparable, (*rows[:1], *best, *with_one_queue))):
         return ""
     if rows[0] in best:
-        return f"no policy finishes jobs sooner than {rows[0].policy}"
-    ratio = _turnaround_ratio(best[0].policy, rows)
+        return f"no policy{_that_runs_as_many(rows)} finishes jobs sooner than {rows[0].policy}"
     names = best[0].policy if len(best) == 1 else f"{best[0].policy} and {len(best) - 1} more"
+    most, least = rows[0].mean("rejected"), best[0].mean("rejected")
+    if most > least:
+        return f"{names}: {least:g} jobs rejected, {most:g} under {rows[0].policy}; turnarounds are of other jobs"
+    ratio = _turnaround_ratio(best[0].policy, rows)
+    if ratio is None:
+        return ""
     found = f"{names}: jobs finish {_percent(ratio)} sooner than under {rows[0].policy}"
     if len(ratio.values) > 1:
         low, high = 100 * (1 - ratio.high), 100 * (1 - ratio.low)
@@ -120,6 +127,8 @@ def conclusion(
     if not with_one_queue:
         return found
     placement = _turnaround_ratio(best[0].policy, with_one_queue)
+    if placement is None:
+        return found
     queue = 1 - ratio.mean / placement.mean
     return f"{found}: {_percent(placement)} by placement, and then {100 * queue:.1f} % by its own queue"
 
@@ -132,13 +141,20 @@ def _is_comparable(row: ComparisonRow) -> bool:
     )
 
 
-def _turnaround_ratio(policy: str, rows: Sequence[ComparisonRow]) -> Sample:
-    """Return the turnaround under a policy over that under the first one, for each seed."""
+def _that_runs_as_many(rows: Sequence[ComparisonRow]) -> str:
+    """Return that only some policies are meant, if one has shorter turnarounds than the first, of fewer jobs."""
+    shortest = min(one for row in rows if not math.isnan(one := row.mean("mean_turnaround")))
+    return " that runs as many" if shortest < rows[0].mean("mean_turnaround") * (1 - _ROUNDING) else ""
+
+
+def _turnaround_ratio(policy: str, rows: Sequence[ComparisonRow]) -> Sample | None:
+    """Return the turnaround under a policy over that under the first one, for each seed that has both."""
     own = next(row for row in rows if row.policy == policy)
-    values = [row.samples["mean_turnaround"].values for row in (own, rows[0])]
-    seeds = max(map(len, values))  # a policy that no seed changes has one value
-    own_values, first = (one * (seeds // len(one)) for one in values)
-    return Sample.of((a / b for a, b in zip(own_values, first, strict=True)), (0.0, math.inf))
+    pairs = zip(own.turnarounds, rows[0].turnarounds, strict=True)
+    ratios = [a / b for a, b in pairs if not math.isnan(a - b)]
+    if own.equal_seeds and rows[0].equal_seeds:
+        ratios = ratios[:1]
+    return Sample.of(ratios, (0.0, math.inf)) if ratios else None
 
 
 def _percent(ratio: Sample) -> str:
@@ -157,7 +173,11 @@ def row_of(scenario: Scenario, policy: str, outcomes: Sequence[Outcome]) -> Comp
     refused = next((one for one in outcomes if isinstance(one, str)), "")
     figures = [_with_data(one) for one in outcomes if not isinstance(one, str)]
     equal = len(figures) if len(figures) > 1 and all(one == figures[0] for one in figures) else 0
-    return ComparisonRow(scenario, policy, _samples(figures[:1] if equal else figures), refused, equal)
+    turnarounds = [
+        math.nan if isinstance(one, str) else one.get("mean_turnaround", math.nan) for one in outcomes
+    ]
+    samples = _samples(figures[:1] if equal else figures)
+    return ComparisonRow(scenario, policy, samples, refused, equal, tuple(turnarounds))
 
 
 def _with_data(figures: Mapping[str, float]) -> dict[str, float]:
@@ -169,4 +189,8 @@ def _samples(figures: Sequence[Mapping[str, float]]) -> dict[str, Sample]:
     for one in figures:
         for name, value in one.items():
             values.setdefault(name, []).append(value)
-    return {name: Sample.of(found, MEASURES[name].bounds) for name, found in values.items()}
+    anything = -math.inf, math.inf  # for figures of others, such as the suite's
+    return {
+        name: Sample.of(found, MEASURES[name].bounds if name in MEASURES else anything)
+        for name, found in values.items()
+    }

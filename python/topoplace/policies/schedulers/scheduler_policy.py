@@ -81,7 +81,7 @@ def asked_by(job: JobGraph) -> Asked:
     if MACHINE in within:  # which has all groups but those of its sockets
         parts = [group for group in parts if SOCKET in (group.within, group.prefer)]
     pods = _pods(parts, job.num_tasks)
-    others = [group for group in parts if not pods or group.within != MACHINE or group.prefer]
+    others = [group for group in parts if not _is_met_by_pods(group, pods)]
     levels = tuple(filter(None, within)), tuple(filter(None, prefer))
     return Asked(job.num_tasks, *levels, tuple(parts), pods, tuple(others))
 
@@ -92,6 +92,12 @@ def _pods(groups: Sequence[Group], num_tasks: int) -> tuple[tuple[int, ...], ...
     are_equal = len(set(map(len, pods))) == 1
     tasks = sorted(task for pod in pods for task in pod)
     return tuple(pods) if are_equal and tasks == list(range(num_tasks)) else ()
+
+
+def _is_met_by_pods(group: Group, pods: Sequence[Sequence[int]]) -> bool:
+    """Return True for a pod, and for a group inside one that may be anywhere on its machine."""
+    is_anywhere = SOCKET not in (group.within, group.prefer)
+    return is_anywhere and any(set(group.tasks) <= set(pod) for pod in pods)
 
 
 class SchedulerPolicy(MachinePolicy):
