@@ -171,7 +171,6 @@ class Study:
         """True if policies that fill clusters have a choice."""
         self.is_mix = not arguments.jobs and live is None
         """True if the jobs are MAPA's mix."""
-        self._notes: tuple[str, ...] = ()
         self.model = self._model(arguments.performance, arguments.step)
         estimated = self.is_log and isinstance(self.model, RemoteCopies)
         draws = estimated or ":" in (arguments.performance or "")  # a model of others may draw, too
@@ -184,13 +183,14 @@ class Study:
 
     def exit_code(self, results: Sequence[Result]) -> int:
         """Return 1, and say so on standard error, if no job ran in any of the results; else 0, and say what holds."""
+        from topoplace.experiments.simulate import RemoteCopies
         from topoplace.experiments.simulate.metrics import none_ran
 
         if why := none_ran(results):
             print(options.one_line(f"topoplace: {why}"), file=sys.stderr)
             return _NONE_RAN
-        for note in self._notes:
-            print(note, file=sys.stderr)
+        if self.arguments.performance is None and isinstance(self.model, RemoteCopies):
+            print(_BY_COPIES, file=sys.stderr)
         return 0
 
     def run_all(self, names: Sequence[str]) -> tuple[list[Result], dict[str, str]]:
@@ -315,10 +315,8 @@ class Study:
             return _STEP
         if self.profile:
             return "profile"
-        if not self.is_log or self.arguments.pattern is not None:
-            return _STEP
-        self._notes = (_BY_COPIES,)
-        return "remote-copies"
+        is_silent = self.is_log and self.arguments.pattern is None
+        return "remote-copies" if is_silent else _STEP
 
 
 def _step_time(step: str | None, *, is_mix: bool) -> PerformanceModel:

@@ -123,21 +123,24 @@ class Offers(Sequence[MachineOffer]):
         pairs, counts = np.unique(np.stack((self._kind_of, hosted)), axis=1, return_counts=True)
         kinds: list[list[int]] = pairs.T.tolist()
         for (kind, most), number in zip(kinds, counts.tolist(), strict=True):
-            offer = self._kinds[kind]
-            yield offer if most < 0 else offer._replace(max_tasks=min(offer.max_tasks, most)), number
+            yield self._hosted_kind(kind, most), number
 
     def gpus(self, gpus_of: Sequence[Sequence[int]]) -> list[Sequence[int]]:
         """Return the GPUs that each machine offers at once, given those of each machine."""
 
         @cache
         def local_of(kind: int, hosted: int) -> Sequence[int]:
-            offer = self._kinds[kind]
-            most = offer.max_tasks if hosted < 0 else min(offer.max_tasks, hosted)
-            return tuple(members(offer._replace(max_tasks=most).gpus_for(most)))
+            offer = self._hosted_kind(kind, hosted)
+            return tuple(members(offer.gpus_for(offer.max_tasks)))
 
         hosted = repeat(-1) if self._hosted is None else self._hosted.tolist()
         rows = zip(self.machines.tolist(), self._kind_of.tolist(), hosted, strict=False)
         return [[gpus_of[machine][i] for i in local_of(kind, most)] for machine, kind, most in rows]
+
+    def _hosted_kind(self, kind: int, hosted: int) -> MachineOffer:
+        """Return a kind of offer where CPUs and memory suffice for `hosted` tasks; -1 if the job needs none."""
+        offer = self._kinds[kind]
+        return offer if hosted < 0 else offer._replace(max_tasks=min(offer.max_tasks, hosted))
 
     def by_usable(self) -> Iterator[tuple[Mask, Ints]]:
         """Yield the GPUs that equal machines offer, and the positions of their offers."""

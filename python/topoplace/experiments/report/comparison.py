@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from topoplace.experiments.report.measures import MEASURES, load_remark
-from topoplace.experiments.simulate.samples import Sample
+from topoplace.experiments.simulate.samples import UNBOUNDED, Sample
 
 _ROUNDING: Final = 1e-6
 """Turnarounds that differ by no more than this share are equal: run times are sums in another order."""
@@ -189,8 +189,9 @@ def _samples(figures: Sequence[Mapping[str, float]]) -> dict[str, Sample]:
     for one in figures:
         for name, value in one.items():
             values.setdefault(name, []).append(value)
-    anything = -math.inf, math.inf  # for figures of others, such as the suite's
     return {
-        name: Sample.of(found, MEASURES[name].bounds if name in MEASURES else anything)
+        name: Sample.of(
+            found, MEASURES[name].bounds if name in MEASURES else UNBOUNDED
+        )  # such as the suite's
         for name, found in values.items()
     }

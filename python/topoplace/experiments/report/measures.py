@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from topoplace.experiments.report.tables import duration, number
 from topoplace.experiments.simulate.metrics import QUANTILES, WAIT_QUANTILES
+from topoplace.experiments.simulate.samples import UNBOUNDED
 from topoplace.experiments.simulate.workloads.workload import is_missed
 from topoplace.objectives.effective_bandwidth import OUTSIDE_ITS_RANGE, is_outside_range
 
@@ -125,7 +126,7 @@ MEASURES: Final[Mapping[str, Measure]] = {
             short=f"EffBW {name}",
             about=f"effective bandwidth of bandwidth-sensitive jobs, {_of_jobs(name)}",
             is_better_high=True,
-            bounds=(-math.inf, math.inf),  # where the formula is extrapolated, it may be below 0
+            bounds=UNBOUNDED,  # where the formula is extrapolated, it may be below 0
         )
         for name in QUANTILES
     },

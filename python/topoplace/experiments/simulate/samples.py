@@ -15,6 +15,7 @@ _T_975: Final = (
 )
 """97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom."""
 _NORMAL_975: Final = 1.95996
+UNBOUNDED: Final = (-math.inf, math.inf)
 _LARGEST: Final = 700.0
 """Of an exponent."""
 
@@ -30,10 +31,10 @@ class Sample:
     """
 
     values: tuple[float, ...]
-    bounds: tuple[float, float] = (-math.inf, math.inf)
+    bounds: tuple[float, float] = UNBOUNDED
 
     @classmethod
-    def of(cls, values: Iterable[float], bounds: tuple[float, float] = (-math.inf, math.inf)) -> Sample:
+    def of(cls, values: Iterable[float], bounds: tuple[float, float] = UNBOUNDED) -> Sample:
         """Return a sample of the values."""
         return cls(tuple(map(float, values)), bounds)
 
