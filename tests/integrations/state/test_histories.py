@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 from contextlib import suppress
 from dataclasses import replace
@@ -154,6 +155,22 @@ def test_a_gpu_that_was_unhealthy_stays_so(tmp_path: Path) -> None:
     assert after.out_of_service() == (0, 1)
     with pytest.raises(AllocationError, match="is unhealthy"):
         after.allocate("new", [0])
+
+
+def test_a_journal_without_unhealthy_gpus_is_read(tmp_path: Path) -> None:
+    """As a version wrote it that did not keep them: what is drained and held is recalled."""
+    sound = topologies()[0]
+    cluster = Cluster(sound)
+    cluster.drain(1)
+    with Journal(tmp_path / "journal") as journal:
+        keep(cluster, journal)
+        text = journal.fact("service")
+        assert text is not None
+        older = {name: value for name, value in json.loads(text).items() if name != "unhealthy"}
+        journal.set_fact("service", json.dumps(older))
+        after = Cluster(sound)
+        assert recall(after, journal) == ()
+    assert (after.drained_gpus(), after.topology.unhealthy_gpus) == ((1,), ())
 
 
 def test_unhealthy_gpus_that_are_gone_are_named(tmp_path: Path) -> None:

@@ -84,7 +84,8 @@ class _Recalled:
         native.drain(*self._targets(*facts["drained"]))
         for reason, (gpus, machines) in facts["held"].items():
             native.hold(_checks.text(reason, "reason", ValueError), *self._targets(gpus, machines))
-        if broken := self._targets(facts["unhealthy"], [])[0]:
+        # Journals of versions before this fact have none.
+        if broken := self._targets(facts.get("unhealthy", ()), [])[0]:
             self._cluster.take_health(self._cluster.topology.with_unhealthy(broken))
         return self._lost
 
