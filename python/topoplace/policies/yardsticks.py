@@ -11,16 +11,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.objectives.communication import communication_time
+from topoplace.objectives.computing import compute_seconds
 from topoplace.objectives.job_bandwidth import only_ring, placed_bandwidth
 from topoplace.placement import Placement
 from topoplace.policies.least_time.policy import LeastTime
 from topoplace.policies.sc17.first_come import FirstComeFirstServed
-from topoplace.topology.accelerators import USUAL_EFFICIENCY, peak_tflop_per_s
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.topology.topology import Topology
 
 _SLACK: Final = 0.01
 """Times that differ by no more than this share count as equal, as for least-time."""
@@ -50,7 +49,7 @@ class Speed(NamedTuple):
         seconds = communication_time(job, gpus, topology, rates=rates).seconds
         if not 0 < seconds < math.inf:
             return None
-        ring, compute_s = only_ring(job), _compute_s(job, gpus, topology)
+        ring, compute_s = only_ring(job), compute_seconds(job, gpus, topology)
         if ring is None:
             return cls(gpus, seconds, 0.0, by_switches=False, compute_s=compute_s)
         by_switches = placed_bandwidth(replace(placement, job=job)).by_switches
@@ -119,19 +118,10 @@ def _fastest_if_idle(job: JobGraph, cluster: Cluster, known: tuple[Speed, ...]) 
     idle = cluster.copy()
     for job_id in tuple(idle.allocations):
         idle.release(job_id)
-    found = LeastTime().place(job.with_(min_utility=0.0), idle)
+    found = LeastTime(compact=0.0).place(job.with_(min_utility=0.0), idle)
     best = Speed.of(found, job) if isinstance(found, Placement) else None
     fastest = known[0]
     for one in (*known, best):
         if one is not None and one.seconds < fastest.seconds:
             fastest = one
     return fastest
-
-
-def _compute_s(job: JobGraph, gpus: tuple[int, ...], topology: Topology) -> float | None:
-    """Return how long the slowest GPU computes in a step, at the usual share of its peak; None if not known."""
-    peaks = [
-        (peak_tflop_per_s(gpu.model or "") or 0.0) * gpu.fraction
-        for gpu in map(topology.gpus.__getitem__, gpus)
-    ]
-    return job.tflop / (min(peaks) * USUAL_EFFICIENCY) if job.tflop and min(peaks) else None

@@ -17,13 +17,19 @@ from topoplace.engine.level_chain import PlacedLevel
 from topoplace.engine.machines.machine_class import Mask, members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
-from topoplace.errors import DeadlineError
+from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.groups import MACHINE, Group
 from topoplace.jobs.together import preferred_of, required_of
 from topoplace.kernels.deadline import Countdown, check_deadline
 from topoplace.objectives.communication import RING_KINDS, measured
+from topoplace.objectives.computing import compute_seconds
 from topoplace.policies.least_time import bounds, machine_sets
-from topoplace.policies.least_time.machine_tree import MachineTree, chain_of, others_on_uplinks
+from topoplace.policies.least_time.machine_tree import (
+    MachineTree,
+    chain_of,
+    has_narrow_uplinks,
+    others_on_uplinks,
+)
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
@@ -75,6 +81,7 @@ def mapped(
     timing: machine_sets.Timing,
     others: kernels.FlowCounts | None,
     timeout: float | None,
+    compact: float,
 ) -> Mapped | None:
     """Return where a gang goes; None if there is not room, or if its machines are not free to choose.
 
@@ -85,14 +92,46 @@ def mapped(
         timing: How times on one machine are computed and compared.
         others: The flows of running jobs, which count on uplinks.
         timeout: Limit in seconds; it lasts longer until there is a first mapping.
+        compact: The share by which a step may be longer if the gang then is in fewer domains with narrow uplinks.
     """
     countdown = Countdown(timeout)
-    gang = _gang(request, view, offers, others)
-    if gang is None:
-        return None
-    found = _Mapper(request, view, offers, timing, others, countdown).best(gang)
+
+    def search(some: Offers) -> Mapped | None:
+        gang = _gang(request, view, some, others)
+        return gang and _Mapper(request, view, some, timing, others, countdown).best(gang)
+
+    found = search(offers)
+    region = _narrower(found, request, view, offers) if found and compact and not countdown.is_up else None
+    if found and region:
+        with suppress(SearchTimeoutError):
+            other = search(region)
+            computing = compute_seconds(request.job, found.gpus, view.cluster.topology) or 0.0
+            if other and other.seconds + computing <= (found.seconds + computing) * (1 + compact):
+                found = other._replace(least_seconds=found.least_seconds)
     most = request.job.max_machines
     return found if found is None or not most or len(view.classes.by_machine(found.gpus)) <= most else None
+
+
+def _narrower(found: Mapped, request: JobRequest, view: ClusterView, offers: Offers) -> Offers | None:
+    """Return the offers of the fewest domains with narrow uplinks that have room; None if a gang is in no more.
+
+    The domains are the largest ones, and the smallest that has room for the rest.
+    """
+    topology = view.cluster.topology
+    levels = chain_of(request, view)[1:]
+    level = next((one for one in levels if has_narrow_uplinks(one.name, one.codes, topology)), None)
+    if level is None:
+        return None
+    used = np.unique(level.codes[topology.machine_of[found.gpus]])
+    domain = np.unique(level.codes[offers.machines], return_inverse=True)[1].reshape(-1)
+    rooms = np.bincount(domain, offers.sizes).astype(int)
+    order = np.argsort(-rooms, kind="stable")
+    count = int(np.searchsorted(np.cumsum(rooms[order]), request.size)) + 1
+    if count >= len(used):
+        return None
+    largest, rest = order[: count - 1], order[count - 1 :]
+    enough = rest[rooms[rest] >= request.size - rooms[largest].sum()]
+    return offers.at(np.flatnonzero(np.isin(domain, [*largest, enough[-1]])))
 
 
 def order_on(

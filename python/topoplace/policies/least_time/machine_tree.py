@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
+_ROUNDING = 1e-6
 
 
 def chain_of(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
@@ -58,6 +59,16 @@ def others_on_uplinks(
         busier = np.maximum(*both_ways)[place]
         found.append(np.bincount(machine, busier, minlength=count).astype(float))
     return np.array(found, np.float64).reshape(-1, count)
+
+
+def has_narrow_uplinks(level: str, codes: Ints, topology: Topology) -> bool:
+    """Return True if uplinks of a level carry less than all adapters below them together; codes: (m,) its domains."""
+    ports = topology.derived(Ports)
+    if not ports.has_uplinks(level):
+        return False
+    of_machines = ports.adapter_speeds * np.bincount(topology.machine_of, minlength=topology.num_machines)
+    below = np.bincount(codes, of_machines)[codes]
+    return bool((ports.uplink_speeds(level) < below * (1 - _ROUNDING)).any())
 
 
 class MachineTree:

@@ -76,6 +76,9 @@ class LeastTime(MachinePolicy):
         waits: How long a job waits in a queue for one machine or NVLink domain, or for the fewest machines, rather than
             being spread, in units of the seconds that this would add to its run: 0 not at all, as `place`. See
             docs/policies.md.
+        compact: The share by which a step of a gang may be longer if the gang then is in fewer domains whose uplinks
+            are narrower than the adapters below them, as others need these uplinks, too; 0 looks at the time alone.
+            A step is that of a job that states its arithmetic; of others, its communication.
     """
 
     name = "least-time"
@@ -94,6 +97,7 @@ class LeastTime(MachinePolicy):
         timeout: float | None = None,
         split: float | None = 1.5,
         waits: float = 10.0,
+        compact: float = 0.02,
     ) -> None:
         self.slack = _checks.real(slack, "slack", ValueError, high=1.0) or 1e-9
         self.others = _checks.flag(others, "others", ValueError)
@@ -103,6 +107,7 @@ class LeastTime(MachinePolicy):
         self.timeout = None if timeout is None else _checks.positive(timeout, "timeout", ValueError)
         self.split = None if split is None else _checks.real(split, "split", ValueError, low=1.0, high=1e9)
         self.waits = _checks.real(waits, "waits", ValueError)
+        self.compact = _checks.real(compact, "compact", ValueError, high=1.0)
 
     # ---- what a queue asks ---------------------------------------------------------------------------------
 
@@ -432,6 +437,7 @@ class LeastTime(MachinePolicy):
                 timing=self._timing,
                 others=self._others(view),
                 timeout=self.timeout,
+                compact=self.compact,
             )
         if mapped is not None and (found := self.evaluate(request, mapped.gpus, view)):
             # Otherwise, machines with more memory may be faster.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -19,8 +20,8 @@ from topoplace.engine.gangs.offers import idle_offers
 from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.communication import measured
+from topoplace.objectives.computing import compute_seconds
 from topoplace.placement import Placement, Refusal
-from topoplace.topology.accelerators import USUAL_EFFICIENCY, peak_tflop_per_s
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
@@ -128,11 +129,7 @@ class Pace(NamedTuple):
             return cls(1.0, 0.0, 0.0)
         pools = _pools(request, awaited.level, view)
         split = _seconds_split(job, pools, topology, rates) if awaited.most == 1 else inside
-        peak = _peak(topology, pools)
-        is_known = job.tflop is not None and peak > 0
-        compute = (
-            (job.tflop or 0.0) / (peak * USUAL_EFFICIENCY) if is_known else inside * (1 - _SHARE) / _SHARE
-        )
+        compute = compute_seconds(job, chain(*pools), topology) or inside * (1 - _SHARE) / _SHARE
         return cls(compute, inside, split if split < math.inf else inside)
 
     @property
@@ -224,9 +221,3 @@ def _seconds_split(
     splits = ([*here[:cut], *there[: size - cut]] for cut in cuts)
     placed = [np.array(gpus, np.int64) for gpus in splits if topology.is_legal(gpus)]
     return min((measured(job, gpus, topology, rates=rates).seconds for gpus in placed), default=math.inf)
-
-
-def _peak(topology: Topology, pools: Sequence[Sequence[int]]) -> float:
-    """Return 10¹² operations a second that the slowest of these GPUs can do at most; 0 if that is not known."""
-    models = {topology.gpus[gpu].model for pool in pools for gpu in pool}
-    return min((peak_tflop_per_s(model or "") or 0.0 for model in models), default=0.0)

@@ -300,7 +300,7 @@ class _Times:
 
     def _best_above(self, job: JobGraph, least: float) -> _Speeds | None:
         """Return the speeds on the best GPUs with at least this peak, 0 for all; None if they are not known."""
-        policy = topoplace.policies.get(topoplace.DEFAULT_POLICY, slack=0.0)
+        policy = topoplace.policies.get(topoplace.DEFAULT_POLICY, slack=0.0, compact=0.0)
         cluster = Cluster(self._topology)
         for gpu in np.flatnonzero(self._peaks < least).tolist() if least else ():
             cluster.drain(gpu)
