@@ -210,7 +210,7 @@ def test_compare_sets_a_faulty_policy_aside(call: Call) -> None:
 def test_the_suite_says_why_it_could_not_judge_a_policy(call: Call, tmp_path: Path) -> None:
     faulty = "faulty_policies:Raises"
     limits = ("--quick", "--policies", "random-fit", "--workers", 1)
-    done = call("suite", "-o", tmp_path / "out", "--policy", faulty, *limits)
+    done = call("sweep", "suite", "-o", tmp_path / "out", "--policy", faulty, *limits)
     assert done.code == 0
     told = [line for line in done.out.splitlines() if line.startswith(f"{faulty} fails: ")]
     assert told == [f"{faulty} fails: {FAULTS[0][1]}"]

@@ -79,7 +79,7 @@ COMMANDS = {
         "compare --from-live scontrol.txt --policies fcfs,mapa-greedy": 0,
     },
     "sweep": {"sweep plan.toml -o cells": 0},
-    "suite": {"suite --quick --policies fcfs --workers 1 -o suite": 0},
+    "sweep-suite": {"sweep suite --quick --policies fcfs --workers 1 -o suite": 0},
     "profile-build": {"profile build runs.csv -o profile.json": 0},
     "profile-show": {"profile show runs.csv": 0},
     "profile-record": {

@@ -143,6 +143,7 @@ def test_seeds_count_for_a_model_that_draws(own: Call, tmp_path: Path) -> None:
 
 def test_the_suite_takes_a_model(own: Call, tmp_path: Path) -> None:
     wrong = own(
+        "sweep",
         "suite",
         "--quick",
         "--policies",

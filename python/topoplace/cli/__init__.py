@@ -54,8 +54,8 @@ from topoplace.cli.commands import (
     simulate,
     slurm,
     state,
-    suite,
     sweep,
+    sweep_suite,
     trace,
     when,
 )
@@ -80,7 +80,7 @@ _GROUPS: Final = {
         simulate,
         compare,
         sweep,
-        suite,
+        sweep_suite,
         report,
         profile,
         capacity,
@@ -136,7 +136,11 @@ def command_parser() -> Parser:
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     parser.set_defaults(run=help.first_look, parser=parser)
-    parser.replaced = {"machines": "topoplace show", "diff": "topoplace show B --since A"}
+    parser.replaced = {
+        "machines": "topoplace show",
+        "diff": "topoplace show B --since A",
+        "suite": "topoplace sweep suite",
+    }
     commands = parser.add_subparsers(metavar="COMMAND")
     for title, modules in _GROUPS.items():
         before = len(commands.choices)

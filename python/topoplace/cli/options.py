@@ -30,7 +30,7 @@ EXIT_CODES: Final = {
 GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
-TWO_WORDS = ("collective measure",)
+TWO_WORDS = ("collective measure", "sweep suite")
 """Commands whose first word is a command, too."""
 
 Run = Callable[[argparse.Namespace], int | None]

@@ -6,18 +6,13 @@ import math
 import statistics
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
-_T_975: Final = (
-    *(12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228),
-    *(2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086),
-    *(2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042),
-)
-"""97.5 % quantiles of Student's t distribution for 1 to 30 degrees of freedom."""
-_NORMAL_975: Final = 1.95996
 UNBOUNDED: Final = (-math.inf, math.inf)
 _LARGEST: Final = 700.0
 """Of an exponent."""
+_BISECTIONS: Final = 60
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +88,26 @@ class Sample:
 
 def t_975(degrees: int) -> float:
     """Return the 97.5 % quantile of Student's t distribution with that many degrees of freedom, at least 1."""
-    if degrees <= len(_T_975):
-        return _T_975[degrees - 1]
-    z = _NORMAL_975
-    return z + (z**3 + z) / (4 * degrees) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * degrees**2)
+    return t_quantile(0.975, degrees)
+
+
+@lru_cache(maxsize=4096)
+def t_quantile(probability: float, degrees: int) -> float:
+    """Return the quantile of Student's t distribution for a probability of 0.5..1, exclusive of 1, by bisection."""
+    low, high = 0.0, math.pi / 2
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _t_probability(middle, degrees) < probability else (low, middle)
+    return math.sqrt(degrees) * math.tan(low)
+
+
+def _t_probability(angle: float, degrees: int) -> float:
+    """Return the probability of no more than √degrees · tan(angle) (Abramowitz and Stegun, 26.7.3 and 26.7.4)."""
+    cosine, is_odd = math.cos(angle), degrees % 2
+    term = cosine if is_odd else 1.0
+    total = term if degrees > 1 else 0.0
+    for k in range(2 + is_odd, degrees - 1, 2):
+        term *= cosine * cosine * (k - 1) / k
+        total += term
+    inside = math.sin(angle) * total
+    return 0.5 + ((angle + inside) / math.pi if is_odd else inside / 2)

@@ -10,13 +10,13 @@ To change:
 
 from __future__ import annotations
 
-from topoplace.experiments.suite.cells import HELD_OUT, SEEDS, VERSION, plan, simulate
+from topoplace.experiments.suite.cells import POLICIES, SEEDS, VERSION, plan, simulate
 from topoplace.experiments.suite.measures import MEASURES
 from topoplace.experiments.suite.scores import REFERENCE, Score, scores_of
 
 __all__ = [
-    "HELD_OUT",
     "MEASURES",
+    "POLICIES",
     "REFERENCE",
     "SEEDS",
     "VERSION",

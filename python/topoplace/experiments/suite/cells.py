@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import warnings
 from collections.abc import Sequence
 from functools import lru_cache
 from itertools import product
-from typing import Final
+from pathlib import Path
+from typing import Any, Final
 
 from topoplace import policies
 from topoplace.engine.policy import Policy
@@ -14,45 +16,75 @@ from topoplace.experiments.simulate import Discipline, PerformanceModel, StepTim
 from topoplace.experiments.simulate import simulate as simulated
 from topoplace.experiments.simulate.performance import given_models
 from topoplace.experiments.suite import topologies, workloads
+from topoplace.experiments.suite.asking import as_asked
 from topoplace.experiments.suite.measures import figures
 from topoplace.experiments.sweeps import Cell, Outcome, Plan, Scenario, code_of, code_of_model
 from topoplace.policies.mapa.search import MapaPolicy
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Raised with every change of what is measured; results of different versions are not comparable."""
-SEEDS: Final = 2
-HELD_OUT: Final = 20_261_128
-"""A seed whose figures no table shows: it only says whether the order of the policies holds."""
+SEEDS: Final = 4
+POLICIES: Final = (
+    *("least-time", "topo-aware", "best-fit", "fcfs", "random-fit", "mapa-greedy", "mapa-preserve"),
+    *("fgd", "two-choices", "drmaestro", "r-queue"),
+    *(
+        "kueue-best-fit",
+        "kueue-balanced",
+        "slurm-tree",
+        "slurm-block",
+        "volcano-binpack",
+        "kubernetes-default",
+    ),
+)
+"""The policies that the suite judges unless others are named: of each kind, those that differ in it."""
 QUEUE: Final = Discipline("submitted", "easy")
 """The queue of all policies, so that only placements differ."""
-_QUICK_TOPOLOGIES: Final = ("dgx1-v100", "h100-x64")
+_QUICK_TOPOLOGIES: Final = ("dgx1-v100", "h100-leaves-x32")
 _QUICK_WORKLOADS: Final = ("parallel", "serving")
 _MAX_NODES: Final = 2_000
 """Limit on the search trees of MAPA's policies, which are for machines of up to 16 GPUs."""
 
 
-def plan(names: Sequence[str], *, quick: bool = False, performance: str = "") -> Plan:
+def plan(
+    names: Sequence[str], *, traces: Sequence[Path] = (), quick: bool = False, performance: str = ""
+) -> Plan:
     """Return the suite's cells for policies by name, see `policies.get`.
 
-    quick: a machine, a cluster, two workloads and one seed, to see that a policy runs. performance: MODULE:OBJECT of
-    another model of run times than `StepTime`. ValueError for an unknown name, and for a model that is none.
+    traces: files of jobs; slices of them are held out: no figure shows them, they only say whether the order of the
+    policies holds. quick: a machine, a cluster, two workloads and one seed, to see that a policy runs. performance:
+    MODULE:OBJECT of another model of run times than `StepTime`.
+
+    ValueError for an unknown name, for a model that is none, for two traces of one name, and for a file that is no
+    trace or has too few jobs.
     """
     own = code_of_model(_model(performance))
     code = {name: code_of(name) + own for name in names}
     where = _QUICK_TOPOLOGIES if quick else topologies.NAMES
     what = _QUICK_WORKLOADS if quick else workloads.NAMES
-    seeds = (0,) if quick else (*range(SEEDS), HELD_OUT)
-    cells = (
-        Cell(name, Scenario(topology, workload, None), seed, {"performance": performance}, code[name])
-        for topology, workload, seed, name in product(where, what, seeds, names)
-    )
-    return Plan(tuple(cells), {"suite": VERSION} | ({"performance": performance} if performance else {}))
+    options = {"performance": performance}
+    drawn = product((Scenario(*one, None) for one in product(where, what)), range(1 if quick else SEEDS))
+    cells = [Cell(name, *one, options, code[name]) for one, name in product(drawn, names)]
+    for path in traces:
+        for one, name in product(where, names):
+            _workload(str(path), one, 0)
+            cells.append(
+                Cell(name, Scenario(one, path.name, None), 0, options | {"trace": str(path)}, code[name])
+            )
+    about: dict[str, Any] = {"suite": VERSION} | ({"performance": performance} if performance else {})
+    if traces:
+        about["traces"] = [hashlib.sha256(path.read_bytes()).hexdigest() for path in traces]
+    return Plan(tuple(cells), about)
+
+
+def is_held_out(cell: Cell) -> bool:
+    """Return True for a cell whose jobs are those of a trace."""
+    return "trace" in cell.options
 
 
 def simulate(cell: Cell) -> Outcome:
     """Return the measures of a cell, or what is wrong with the policy or the model of run times."""
     topology = topologies.built(cell.scenario.topology)
-    workload = _workload(cell.scenario.workload, cell.scenario.topology, cell.seed)
+    workload = _workload(cell.options.get("trace", cell.scenario.workload), cell.scenario.topology, cell.seed)
     policy = _policy(cell.policy)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "topology .* has no sockets")  # a policy that is another one there
@@ -60,8 +92,9 @@ def simulate(cell: Cell) -> Outcome:
         try:
             model = _model(cell.options.get("performance", ""))
             with policies.installed.faults_named(policy), given_models.faults_named(model):
+                asked = as_asked(workload, policy, topology)
                 result = simulated(
-                    topology, workload, policy, performance=model, seed=cell.seed, discipline=QUEUE
+                    topology, asked, policy, performance=model, seed=cell.seed, discipline=QUEUE
                 )
         except ValueError as error:
             return str(error)
@@ -78,6 +111,10 @@ def _model(name: str) -> PerformanceModel:
     return given_models.model_named(name) if name else StepTime()
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=8)
 def _workload(name: str, topology: str, seed: int) -> Workload:
-    return workloads.drawn(name, topologies.built(topology), seed)
+    """Return the jobs of a workload of the suite, or of a trace, by its path."""
+    built = topologies.built(topology)
+    if name in workloads.NAMES:
+        return workloads.drawn(name, built, seed)
+    return workloads.of_trace(Path(name), built)

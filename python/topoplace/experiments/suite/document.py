@@ -8,17 +8,18 @@ from typing import Final
 
 from topoplace.experiments.simulate.storage.tables import replacing
 from topoplace.experiments.suite import topologies, workloads
-from topoplace.experiments.suite.cells import HELD_OUT, VERSION
+from topoplace.experiments.suite.cells import VERSION, is_held_out
 from topoplace.experiments.suite.measures import MEASURES
 from topoplace.experiments.suite.scores import REFERENCE, Score, best_by, held_out
 from topoplace.experiments.sweeps import Outcome, Plan
 
-_BEGIN: Final = "<!-- begin: topoplace suite --write -->\n"
+_BEGIN: Final = "<!-- begin: topoplace sweep suite --write -->\n"
 _END: Final = "<!-- end -->"
 _YARDSTICKS: Final = {
     "turnaround": "the shortest turnaround",
     "lost": "the least time lost to communication",
     "ring_bandwidth": "the most NCCL ring bandwidth",
+    "max_min": "the least time with max-min fair ports",
     "idle": "the fewest GPUs idle for want of a whole domain",
 }
 
@@ -61,7 +62,7 @@ def _cell(score: Score, name: str) -> str:
 
 
 def conclusions(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> list[str]:
-    """Return sentences: which policies are best by each yardstick, and whether a held-out seed agrees."""
+    """Return sentences: which policies are best by each yardstick, and whether held-out traces agree."""
     found = [
         f"By {label}: {_listed(best)}."
         for name, label in _YARDSTICKS.items()
@@ -70,8 +71,8 @@ def conclusions(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]
     kept = held_out(plan, outcomes)
     if kept is not None:
         found.append(
-            f"With a seed that this table does not show, {kept.best} has the shortest turnaround; the rank correlation "
-            f"of the policies is {kept.agreement:.2f}."
+            f"On {_traces(plan)}, which are not in the table, {kept.best} has the shortest turnaround; the rank "
+            f"correlation of the policies with the table is {kept.agreement:.2f}."
         )
     return found
 
@@ -82,9 +83,14 @@ def _listed(names: Sequence[str]) -> str:
     return f"{names[0]}; too close to tell: {', '.join(names[1:])}"
 
 
+def _traces(plan: Plan) -> str:
+    names = dict.fromkeys(cell.scenario.workload for cell in plan.cells if is_held_out(cell))
+    return f"slices of {' and '.join(names)}" if len(names) > 1 else f"a slice of {''.join(names)}"
+
+
 def text(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> str:
     """Return what stands between the marks."""
-    seeds = len({cell.seed for cell in plan.cells} - {HELD_OUT})
+    seeds = len({cell.seed for cell in plan.cells})
     table = [heads(), tuple("---" for _ in heads()), *lines(scores)]
     there = {cell.scenario.topology for cell in plan.cells}
     names = [name for name in topologies.NAMES if name in there]
@@ -92,7 +98,8 @@ def text(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score]) -> st
     return "\n".join(
         (
             f"Suite version {VERSION}, {len(names)} machines and clusters, {len(kinds)} workloads, {seeds} seeds. "
-            f"Turnaround and ring GB/s are ratios to `{REFERENCE}`, ± half of the 95 % interval over the cells.\n",
+            f"Turnaround, rings and max-min are ratios to `{REFERENCE}`, ± half of the 95 % interval over the seeds "
+            "within scenarios.\n",
             *(f"- {sentence}" for sentence in conclusions(plan, outcomes, scores)),
             "",
             *(f"| {' | '.join(row)} |" for row in table),

@@ -10,19 +10,23 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.cluster.cluster import Cluster
 from topoplace.collective import ring_bandwidth
 from topoplace.experiments.simulate import Result
+from topoplace.objectives.communication import communication_time
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from topoplace.experiments.simulate.metrics import JobRecord
     from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
-    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
 
     Floats = NDArray[np.float64]
 
 _RATED_GANGS: Final = 300
+_EVERY: Final = 15
+"""Of those, one of so many is in the sample of `max_min`."""
 _MACHINE_GPUS: Final = 8
 
 
@@ -54,6 +58,12 @@ MEASURES: Final[Mapping[str, Measure]] = MappingProxyType(
             is_ratio=True,
             is_better_low=False,
         ),
+        "max_min": Measure(
+            "max-min",
+            "geometric mean of the communication of a step, for a sample of the same jobs, beside the jobs that run "
+            "when they start, where flows share ports max-min fairly; over the reference's",
+            is_ratio=True,
+        ),
         "wait_one": Measure("wait of 1 GPU, %", _WAIT.format("of one GPU"), is_ratio=False),
         "wait_few": Measure("wait of 2–8, %", _WAIT.format("of 2 to 8 GPUs"), is_ratio=False),
         "wait_many": Measure("wait of more, %", _WAIT.format("of more GPUs"), is_ratio=False),
@@ -63,11 +73,6 @@ MEASURES: Final[Mapping[str, Measure]] = MappingProxyType(
             is_ratio=False,
         ),
         "refused": Measure("jobs refused, %", "jobs that the policy refuses, of all", is_ratio=False),
-        "failed_groups": Measure(
-            "groups failed, %",
-            "jobs that the policy refuses, of those that require groups or a domain",
-            is_ratio=False,
-        ),
     }
 )
 """The figures of a cell by name; a cell has NaN where it has no such jobs.
@@ -79,7 +84,6 @@ A job that is refused counts as one that starts when all others have ended.
 def figures(result: Result) -> dict[str, float]:
     """Return the summary of a simulation, and all measures."""
     records = result.records
-    grouped = [record for record in records if _requires_domains(record.job)]
     last = max((record.end for record in records if not record.rejected), default=_last_submission(records))
     starts = [last if record.rejected else record.start for record in records]
     waits = [start - record.submitted.submit_time for start, record in zip(starts, records, strict=True)]
@@ -88,16 +92,11 @@ def figures(result: Result) -> dict[str, float]:
         **result.summary(),
         "turnaround": _mean(wait + run for wait, run in zip(waits, runs, strict=True)),
         "lost": _lost(records),
-        "ring_bandwidth": _ring_bandwidth(records),
+        **_by_other_yardsticks(records),
         **_waits_by_size(records, waits),
         "idle": _idle(result),
         "refused": 100 * _mean(bool(record.rejected) for record in records),
-        "failed_groups": 100 * _mean(bool(record.rejected) for record in grouped),
     }
-
-
-def _requires_domains(job: JobGraph) -> bool:
-    return bool(job.within or any(group.within for group in job.groups))
 
 
 def _last_submission(records: Sequence[JobRecord]) -> float:
@@ -115,10 +114,36 @@ def _lost(records: Sequence[JobRecord]) -> float:
     return 100 * longer / base if base else math.nan
 
 
-def _ring_bandwidth(records: Sequence[JobRecord]) -> float:
-    gangs = [one.placement for one in records if one.placement and one.job.num_tasks > 1]
-    rates = [ring_bandwidth(one.topology, one.gpus) for one in gangs[:_RATED_GANGS]]
-    return math.exp(_mean(math.log(rate) for rate in rates)) if rates and min(rates) > 0 else math.nan
+def _by_other_yardsticks(records: Sequence[JobRecord]) -> dict[str, float]:
+    """Return the rings and, for a sample, the communication of the first gangs."""
+    ran = [(record, one) for record in records if (one := record.placement) and record.job.num_tasks > 1]
+    gangs = ran[:_RATED_GANGS]
+    return {
+        "ring_bandwidth": _geometric_mean(ring_bandwidth(one.topology, one.gpus) for _, one in gangs),
+        "max_min": _geometric_mean(
+            _beside_all(record, one, records) for record, one in gangs[::_EVERY] if record.job.traffic
+        ),
+    }
+
+
+def _beside_all(record: JobRecord, placement: Placement, records: Sequence[JobRecord]) -> float:
+    """Return the seconds that a step of a job communicates beside all that run when it starts."""
+    cluster = Cluster(placement.topology)
+    for one in records:
+        if one.placement and one.job.traffic and one.start <= record.start < one.end:
+            cluster.allocate(one.job_id, one.placement)
+    time = communication_time(record.job, placement.gpus, cluster.topology, cluster=cluster, max_min=True)
+    return time.seconds
+
+
+def _geometric_mean(values: Iterable[float]) -> float:
+    """Return the geometric mean; NaN if there is no value, or one that is zero or infinite."""
+    known = list(values)
+    return (
+        math.exp(_mean(map(math.log, known)))
+        if known and 0 < min(known) <= max(known) < math.inf
+        else math.nan
+    )
 
 
 def _waits_by_size(records: Sequence[JobRecord], waits: Sequence[float]) -> dict[str, float]:

@@ -11,7 +11,7 @@ from topoplace.experiments.report.page import frame
 from topoplace.experiments.report.page.sections import Interval, Row, section
 from topoplace.experiments.simulate.storage.tables import replacing
 from topoplace.experiments.suite import topologies, workloads
-from topoplace.experiments.suite.cells import HELD_OUT, VERSION
+from topoplace.experiments.suite.cells import VERSION, is_held_out
 from topoplace.experiments.suite.document import conclusions
 from topoplace.experiments.suite.measures import MEASURES
 from topoplace.experiments.suite.scores import REFERENCE, Score, scores_of
@@ -19,14 +19,15 @@ from topoplace.experiments.sweeps import Outcome, Plan, rows_of
 from topoplace.experiments.sweeps.page import sections
 
 _MEANS: Final = (
-    f"Means over the cells, with 95 % intervals; × is a ratio to {REFERENCE}, whose mean is geometric."
+    "Means over the scenarios, with 95 % intervals over the seeds within them; × is a ratio to "
+    f"{REFERENCE}, whose mean is geometric."
 )
 
 
 def write(plan: Plan, outcomes: Sequence[Outcome], scores: Sequence[Score], path: Path) -> None:
-    """Write the page to `path`; of the held-out seed, it has no more than what it says of the others."""
+    """Write the page to `path`; of traces that are held out, it has no more than what they say of the others."""
     found = conclusions(plan, outcomes, scores)
-    shown = [number for number, cell in enumerate(plan.cells) if cell.seed != HELD_OUT]
+    shown = [number for number, cell in enumerate(plan.cells) if not is_held_out(cell)]
     cells = Plan(tuple(plan.cells[number] for number in shown), plan.about)
     kept = [outcomes[number] for number in shown]
     parts = [

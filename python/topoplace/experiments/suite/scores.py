@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from topoplace.experiments.simulate.samples import Sample
-from topoplace.experiments.suite.cells import HELD_OUT
+from topoplace.experiments.simulate.samples import Sample, t_quantile
+from topoplace.experiments.suite.cells import is_held_out
 from topoplace.experiments.suite.measures import MEASURES
 from topoplace.experiments.sweeps import Outcome, Plan, Scenario
 
@@ -17,58 +17,87 @@ REFERENCE: Final = "random-fit"
 """The policy that all others are compared with. It looks at no links."""
 
 
+_ByScenario = Mapping[Scenario, tuple[float, ...]]
+
+
+class Estimate(NamedTuple):
+    """The mean over fixed scenarios, each of which counts once, and how far the draw of their jobs may move it.
+
+    The scenarios are those of the suite, and not drawn from others: only the seeds inside them are. The variance is
+    therefore that of a stratified sample, and its degrees of freedom are Satterthwaite's.
+    """
+
+    mean: float
+    error: float
+    """The standard error of the mean."""
+    degrees: int
+
+    @classmethod
+    def of(cls, values: _ByScenario) -> Estimate | None:
+        """Return the estimate from the values of each seed in each scenario; None if there is none but NaN."""
+        known = [[one for one in seeds if not math.isnan(one)] for seeds in values.values()]
+        samples = [Sample.of(seeds) for seeds in known if seeds]
+        if not samples:
+            return None
+        drawn = [one for one in samples if len(one.values) > 1]
+        variances = [statistics.variance(one.values) / len(one.values) for one in drawn]
+        total = math.fsum(variances)
+        weights = math.fsum(one**2 / (len(of.values) - 1) for one, of in zip(variances, drawn, strict=True))
+        mean = math.fsum(one.mean for one in samples) / len(samples)
+        return cls(mean, math.sqrt(total) / len(samples), max(1, int(total**2 / weights)) if weights else 1)
+
+    def margin(self, chance: float) -> float:
+        """Return how far the mean of all seeds is off at most, but for this chance."""
+        return self.error and t_quantile(1 - chance / 2, self.degrees) * self.error
+
+
 @dataclass(frozen=True)
 class Score:
     """How a policy did.
 
-    cells: for each measure, one value for each scenario and seed, in the same order for all policies, NaN where no job
-    counts: of ratios the logarithm of the policy's value divided by the reference's. A policy that fails in a cell has
-    none. failed: why, by scenario.
+    cells: for each measure and scenario, one value for each seed, NaN where no job counts: of ratios the logarithm of
+    the policy's value divided by the reference's. A policy that fails in a cell has none. failed: why, by scenario.
     """
 
     policy: str
-    cells: Mapping[str, tuple[float, ...]]
+    cells: Mapping[str, _ByScenario]
     failed: Mapping[Scenario, str]
 
     @property
     def runs_all(self) -> bool:
         """Return True if the policy refuses no job."""
-        return bool(self.cells) and not any(self.cells["refused"])
-
-    def sample(self, name: str) -> Sample | None:
-        """Return the values of a measure in the cells that have it; None without such."""
-        known = [value for value in self.cells.get(name, ()) if not math.isnan(value)]
-        return Sample.of(known) if known else None
+        return bool(self.cells) and not any(map(any, self.cells["refused"].values()))
 
     def interval(self, name: str) -> tuple[float, float, float] | None:
-        """Return the mean of a measure, of ratios the geometric one, and the 95 % interval over the cells."""
-        sample = self.sample(name)
-        if sample is None:
+        """Return the mean of a measure, of ratios the geometric one, and its 95 % interval for other seeds."""
+        estimate = Estimate.of(self.cells.get(name, {}))
+        if estimate is None:
             return None
-        found = sample.mean, sample.low, sample.high
+        margin = estimate.margin(0.05)
+        found = estimate.mean, estimate.mean - margin, estimate.mean + margin
         if not MEASURES[name].is_ratio:
             return found
         mean, low, high = map(math.exp, found)
         return mean, low, high
 
 
-_Cells = dict[tuple[Scenario, int], Outcome]
+_Cells = dict[Scenario, dict[int, Outcome]]
 
 
 def scores_of(plan: Plan, outcomes: Sequence[Outcome]) -> list[Score]:
-    """Return the score of each policy of a plan of the suite without the held-out seed, best turnaround first.
+    """Return the score of each policy of a plan of the suite without what is held out, best turnaround first.
 
     Policies that refuse jobs have less to run, so they come after those that run all. ValueError if the plan lacks
     the reference.
     """
-    return _scores(plan, outcomes, lambda seed: seed != HELD_OUT)
+    return _scores(plan, outcomes, held_out=False)
 
 
-def _scores(plan: Plan, outcomes: Sequence[Outcome], counts: Callable[[int], bool]) -> list[Score]:
+def _scores(plan: Plan, outcomes: Sequence[Outcome], *, held_out: bool) -> list[Score]:
     cells: dict[str, _Cells] = {}
     for cell, outcome in zip(plan.cells, outcomes, strict=True):
-        if counts(cell.seed):
-            cells.setdefault(cell.policy, {})[cell.scenario, cell.seed] = outcome
+        if is_held_out(cell) == held_out:
+            cells.setdefault(cell.policy, {}).setdefault(cell.scenario, {})[cell.seed] = outcome
     if REFERENCE not in cells and cells:
         raise ValueError(f"the plan has no cells of {REFERENCE}, the reference")
     scores = [_score(policy, found, cells[REFERENCE]) for policy, found in cells.items()]
@@ -76,16 +105,24 @@ def _scores(plan: Plan, outcomes: Sequence[Outcome], counts: Callable[[int], boo
 
 
 def _turnaround(score: Score) -> float:
-    sample = score.sample("turnaround")
-    return sample.mean if sample else math.inf
+    estimate = Estimate.of(score.cells.get("turnaround", {}))
+    return estimate.mean if estimate else math.inf
 
 
 def _score(policy: str, cells: _Cells, reference: _Cells) -> Score:
-    failed = {scenario: outcome for (scenario, _), outcome in cells.items() if isinstance(outcome, str)}
+    failed = {
+        scenario: outcome
+        for scenario, seeds in cells.items()
+        for outcome in seeds.values()
+        if isinstance(outcome, str)
+    }
     if failed:
         return Score(policy, {}, failed)
     values = {
-        name: tuple([_value(name, outcome, reference[cell]) for cell, outcome in cells.items()])
+        name: {
+            scenario: tuple(_value(name, one, reference[scenario][seed]) for seed, one in seeds.items())
+            for scenario, seeds in cells.items()
+        }
         for name in MEASURES
     }
     return Score(policy, values, {})
@@ -104,42 +141,45 @@ def _value(name: str, outcome: Outcome, reference: Outcome) -> float:
 
 
 class HeldOut(NamedTuple):
-    """What the held-out seed says of the others."""
+    """What held-out traces say of the workloads of the suite."""
 
     best: str
     """The policy with the shortest turnaround there."""
     agreement: float
-    """Spearman's rank correlation of the turnarounds there and with the other seeds."""
+    """Spearman's rank correlation of the turnarounds there and in the suite."""
 
 
 def best_by(scores: Sequence[Score], name: str) -> list[str]:
     """Return the best policy by a measure, of those that run all jobs, and those that are as good.
 
-    As good is one whose difference from the best, cell by cell, has a 95 % interval with 0.
+    As good is one whose difference from the best, seed by seed, is not more than chance. The chance that any of the
+    policies is wrongly called worse is 5 % at most (Bonferroni).
     """
     sign = 1 if MEASURES[name].is_better_low else -1
-    known = [(score, sample) for score in scores if score.runs_all and (sample := score.sample(name))]
+    known = [(one, found) for one in scores if one.runs_all and (found := Estimate.of(one.cells[name]))]
     if not known:
         return []
     best, _ = min(known, key=lambda one: sign * one[1].mean)
     others = [score for score, _ in known if score is not best]
-    return [best.policy, *(one.policy for one in others if _behind(one, best, name).low <= 0)]
+    return [best.policy, *(one.policy for one in others if not _is_worse(one, best, name, sign, len(others)))]
 
 
-def _behind(one: Score, best: Score, name: str) -> Sample:
-    """Return by how much a policy is worse than the best, cell by cell."""
-    sign = 1 if MEASURES[name].is_better_low else -1
-    pairs = zip(one.cells[name], best.cells[name], strict=True)
-    return Sample.of(sign * (a - b) for a, b in pairs if not math.isnan(a - b))
+def _is_worse(one: Score, best: Score, name: str, sign: int, comparisons: int) -> bool:
+    """Return True if a policy is worse than the best by more than chance."""
+    behind = Estimate.of(
+        {
+            scenario: tuple(sign * (a - b) for a, b in zip(seeds, best.cells[name][scenario], strict=True))
+            for scenario, seeds in one.cells[name].items()
+        }
+    )
+    return behind is not None and behind.mean - behind.margin(0.05 / comparisons) > 0
 
 
 def held_out(plan: Plan, outcomes: Sequence[Outcome]) -> HeldOut | None:
-    """Return what the held-out seed says; None if the plan does not have it."""
+    """Return what traces say that are held out; None if the plan has none."""
     shown = {score.policy: _turnaround(score) for score in scores_of(plan, outcomes) if score.runs_all}
     kept = {
-        score.policy: _turnaround(score)
-        for score in _scores(plan, outcomes, HELD_OUT.__eq__)
-        if score.runs_all
+        score.policy: _turnaround(score) for score in _scores(plan, outcomes, held_out=True) if score.runs_all
     }
     both = [policy for policy in kept if policy in shown]
     if len(both) < 2:

@@ -13,41 +13,35 @@ from topoplace.topology.topology import Topology
 
 _PORT: Final = 50.0
 """GB/s of a GPU's network port, one way: 400 Gb/s."""
-_LINGJUN: Final = (
-    {8: 35, 7: 8, 6: 3, 5: 1, 3: 1},
-    {8: 28, 7: 7, 6: 4, 5: 1, 2: 2},
-    {8: 5, 7: 8, 6: 8, 5: 5, 4: 2, 2: 1},
-)
-"""How many leaves have how many hosts, under each of the three groups of spines, in Alibaba's Lingjun dataset of
-2023."""
+_LINGJUN: Final = {8: 5, 7: 8, 6: 8, 5: 5, 4: 2, 2: 1}
+"""How many leaves have how many hosts, under one of the three groups of spines in Alibaba's Lingjun dataset of 2023."""
 
 
-def _rails(count: int, machines_per_unit: int, oversubscription: float, name: str) -> Topology:
-    """Return machines of eight H100 in units, each with a rail for each of their GPUs, and spines above."""
-    fabric = Fabric.regular(count, {"rail": machines_per_unit, "unit": machines_per_unit, "spine": count})
+def _rails(name: str) -> Topology:
+    """Return machines of eight H100 in units of 8, with a rail for each of their GPUs, and spines above."""
+    fabric = Fabric.regular(32, {"rail": 8, "unit": 8, "spine": 32})
     fabric = fabric.with_level("rail", gb_per_s=_PORT, rail=True, pxn=True)
-    fabric = fabric.with_level("unit", gb_per_s=_PORT)
-    fabric = fabric.with_level("spine", gb_per_s=_PORT, oversubscription=oversubscription)
+    fabric = fabric.with_level("unit", gb_per_s=_PORT).with_level("spine", gb_per_s=_PORT)
+    return Topology.cluster(get("dgx-h100"), fabric=fabric, name=name)
+
+
+def _leaves(name: str) -> Topology:
+    """Return machines of eight H100 under leaves of four, whose uplinks have a quarter of their bandwidth."""
+    fabric = Fabric.regular(32, {"leaf": 4, "spine": 32}).with_level("leaf", gb_per_s=_PORT)
+    fabric = fabric.with_level("spine", gb_per_s=_PORT, oversubscription=4.0)
     return Topology.cluster(get("dgx-h100"), fabric=fabric, name=name)
 
 
 def _racks(name: str) -> Topology:
-    """Return eight racks, each one NVLink domain of 72 GPUs."""
-    return Topology.cluster(get("gb200-nvl72"), 8, network=_PORT, name=name)
+    """Return four racks, each one NVLink domain of 72 GPUs."""
+    return Topology.cluster(get("gb200-nvl72"), 4, network=_PORT, name=name)
 
 
 def _lingjun(name: str) -> Topology:
-    """Return 847 machines of eight under 119 leaves of unequal size, in three groups of spines below one core."""
-    sizes = [
-        (spine, size) for spine, leaves in enumerate(_LINGJUN) for size, n in leaves.items() for _ in range(n)
-    ]
-    leaf = tuple(f"leaf{number}" for number, (_, size) in enumerate(sizes) for _ in range(size))
-    spine = tuple(f"spine{spine}" for spine, size in sizes for _ in range(size))
-    levels = (
-        Level("leaf", leaf, _PORT),
-        Level("spine", spine, _PORT),
-        Level("core", ("core",) * len(leaf), _PORT, oversubscription=2.0),
-    )
+    """Return 179 machines of eight under 29 leaves of unequal size, whose uplinks have half their bandwidth."""
+    sizes = [size for size, count in _LINGJUN.items() for _ in range(count)]
+    leaf = tuple(f"leaf{number}" for number, size in enumerate(sizes) for _ in range(size))
+    levels = (Level("leaf", leaf, _PORT), Level("spine", ("spine",) * len(leaf), _PORT, oversubscription=2.0))
     return Topology.cluster(get("p5.48xlarge"), fabric=Fabric(numbered("host", len(leaf)), levels), name=name)
 
 
@@ -55,20 +49,20 @@ _BUILT: Final[Mapping[str, Callable[[str], Topology]]] = MappingProxyType(
     {
         "dgx1-v100": get,
         "l40s-8": get,
-        "nvl72-x8": _racks,
-        "h100-x64": lambda name: _rails(64, 16, 1.0, name),
-        "lingjun-x847": _lingjun,
-        "h100-x1500": lambda name: _rails(1500, 32, 2.0, name),
+        "nvl72-x4": _racks,
+        "h100-rails-x32": _rails,
+        "h100-leaves-x32": _leaves,
+        "lingjun-x179": _lingjun,
     }
 )
 ABOUT: Final[Mapping[str, str]] = MappingProxyType(
     {
         "dgx1-v100": "one DGX-1 with eight V100, the machine of most papers",
         "l40s-8": "one machine with eight L40S on PCIe",
-        "nvl72-x8": "eight racks of GB200 NVL72",
-        "h100-x64": "DGX-H100 with rails, 16 to a unit, under spines",
-        "lingjun-x847": "p5.48xlarge under the leaves, spines and core of Alibaba's Lingjun",
-        "h100-x1500": "DGX-H100 with rails, 32 to a unit, under spines with half their bandwidth",
+        "nvl72-x4": "four racks of GB200 NVL72",
+        "h100-rails-x32": "DGX-H100 with rails, 8 to a unit, under spines: nothing is oversubscribed",
+        "h100-leaves-x32": "DGX-H100 under leaves of 4, whose uplinks have a quarter of their bandwidth",
+        "lingjun-x179": "p5.48xlarge under leaves as uneven as in Alibaba's Lingjun; half the bandwidth above them",
     }
 )
 """What each machine or cluster is, in words."""

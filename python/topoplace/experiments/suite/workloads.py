@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from topoplace.experiments.simulate import Workload
+from topoplace.experiments.simulate.workloads.trace_files import read_workload
 from topoplace.jobs.collectives import Collective
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.traffic import Traffic
@@ -21,82 +24,83 @@ from topoplace.topology.topology import Topology
 _LOAD: Final = 1.1
 _TURNOVERS: Final = 6
 """So many times as many GPUs as there are, all jobs together ask for."""
-_MOST_GPUS: Final = 12_000
-_JOBS: Final = range(100, 1_501)
+_MOST_GPUS: Final = 10_000
+_JOBS: Final = range(100, 1_001)
 _SPREAD: Final = 0.8
 """Standard deviation of the logarithm of run times."""
 _SHARES: Final = {1.0: 0.6, 0.81: 0.15, 0.47: 0.12, 0.32: 0.08, 0.23: 0.05}
 """The shares of a GPU that tasks of openb ask for, and how often."""
 _TENSOR: Final = 8
+_REPLICA: Final = 4
+"""GPUs of a replica of an inference service."""
 
 
 @dataclass(frozen=True)
 class _Place:
-    """Where jobs are to run: what they may ask for depends on it."""
+    """Where jobs are to run: how they are asked for depends on it."""
 
     num_gpus: int
-    nearest: str
-    """The level inside which tasks that share layers must be."""
+    per_machine: int
     domain: str | None
     """The innermost level whose domains are machines; None on a single machine."""
 
     @classmethod
     def of(cls, topology: Topology) -> _Place:
         levels = [level.name for level in topology.fabric.levels if not level.rail] if topology.fabric else []
-        nearest = "nvlink_domain" if "nvlink_domain" in levels else "machine"
-        return cls(topology.num_gpus, nearest, next(iter(levels), None))
+        return cls(topology.num_gpus, topology.num_gpus // topology.num_machines, next(iter(levels), None))
 
     @property
     def largest(self) -> int:
         """Return the GPUs of the largest job: a quarter of all, or all eight of a machine."""
         return max(_TENSOR, self.num_gpus // 4)
 
+    def in_pods(self, job: JobGraph, per_pod: int = 0) -> JobGraph:
+        """Return a job as users of clusters ask for it: as pods, or on nodes.
 
-def _training(size: int, place: _Place) -> JobGraph:
+        One that fits a machine is one pod, unless `per_pod` tells how many GPUs its pods have. A larger one has pods of
+        whole machines, which prefer to be in one domain.
+        """
+        size = job.num_tasks
+        if size == 1:
+            return job
+        if size <= self.per_machine and not per_pod:
+            return job.with_(single_machine=True)
+        most = per_pod or self.per_machine
+        whole = max(count for count in range(1, most + 1) if size % count == 0)
+        return job.grouped(whole, within="machine").with_(prefer=self.domain)
+
+
+def _training(size: int) -> JobGraph:
     """Return data-parallel training, whose steps end with an all-reduce among all."""
     return JobGraph.allreduce(size).with_(bandwidth_sensitive=size > 1)
 
 
-def _whole_domain(size: int, place: _Place) -> JobGraph:
-    """Return the same, in one domain of the network."""
-    job = _training(size, place)
-    return job.with_(within=place.domain) if place.domain and size > 1 else job
-
-
-def _batch(size: int, place: _Place) -> JobGraph:
-    """Return tasks that start together and do not communicate."""
-    return JobGraph.independent(size)
-
-
-def _hybrid(size: int, place: _Place) -> JobGraph:
-    """Return training of a Llama that is divided along three dimensions; tasks that share layers must be near."""
+def _hybrid(size: int) -> JobGraph:
+    """Return training of a Llama that is divided along three dimensions."""
     tensor = min(_TENSOR, size)
     pipeline = min(8, max(1, size // 32))
-    model = "llama3-70b" if size >= 32 else "llama3-8b"
-    job = JobGraph.parallel(
+    return JobGraph.parallel(
         tensor=tensor,
         pipeline=pipeline,
         data=size // (tensor * pipeline),
-        traffic=Traffic.of(model, micro_batches=2 * pipeline),
+        traffic=Traffic.of("llama3-70b" if size >= 32 else "llama3-8b", micro_batches=2 * pipeline),
     )
-    return job.grouped("tensor", within=place.nearest) if tensor > 1 else job
 
 
-def _experts(size: int, place: _Place) -> JobGraph:
+def _experts(size: int) -> JobGraph:
     """Return training of a Mixtral whose experts are divided among data ranks."""
     return JobGraph.parallel(data=size, expert=min(8, size), traffic=Traffic.of("mixtral-8x7b", zero_stage=1))
 
 
-def _service(size: int, place: _Place) -> JobGraph:
+def _service(size: int) -> JobGraph:
     """Return replicas of an inference service, each of up to four GPUs that share the layers of a model."""
-    width = min(4, size)
+    width = min(_REPLICA, size)
     if width == 1:
         return JobGraph.independent(size)
     replicas = [tuple(range(start, start + width)) for start in range(0, size, width)]
-    job = JobGraph.from_collectives(
+    return JobGraph.from_collectives(
         size, [Collective("all_reduce", tasks, 1.0, "tensor") for tasks in replicas]
     )
-    return job.grouped(width, within=place.nearest)
 
 
 class _Part(NamedTuple):
@@ -105,10 +109,12 @@ class _Part(NamedTuple):
     chance: float
     sizes: Mapping[int, float]
     """GPUs, with their chances."""
-    job: Callable[[int, _Place], JobGraph]
+    job: Callable[[int], JobGraph]
     median_s: float
     shares: Mapping[float, float] = {1.0: 1.0}
     """Shares of a GPU that jobs of one task ask for, with their chances."""
+    per_pod: int = 0
+    """GPUs of a pod at most; 0 for those of a machine."""
 
 
 class _Kind(NamedTuple):
@@ -134,13 +140,13 @@ _KINDS: Final[Mapping[str, _Kind]] = MappingProxyType(
             "hundred; half of the jobs do not communicate",
             (
                 _Part(0.5, _GANGS, _training, 1_500),
-                _Part(0.5, _GANGS, _batch, 1_500),
+                _Part(0.5, _GANGS, JobGraph.independent, 1_500),
             ),
         ),
         "openb": _Kind(
             "Alibaba's openb (2023): two of five jobs share a GPU, 1 % have 2 to 8",
             (
-                _Part(0.99, {1: 1.0}, _batch, 500, _SHARES),
+                _Part(0.99, {1: 1.0}, JobGraph.independent, 500, _SHARES),
                 _Part(0.01, {2: 0.2, 4: 0.3, 8: 0.5}, _training, 1_000),
             ),
         ),
@@ -148,25 +154,24 @@ _KINDS: Final[Mapping[str, _Kind]] = MappingProxyType(
             "language models as in Shanghai's Acme (2023): 93 % of the jobs evaluate, 3 % train in three dimensions "
             "and have nearly all of the GPU time",
             (
-                _Part(0.929, {1: 0.6, 2: 0.2, 4: 0.2}, _service, 600),
+                _Part(0.929, {1: 0.6, 2: 0.2, 4: 0.2}, _service, 600, per_pod=_REPLICA),
                 _Part(0.039, {8: 0.5, 16: 0.3, 32: 0.2}, _hybrid, 1_800),
                 _Part(0.032, {64: 0.4, 128: 0.3, 256: 0.2, 512: 0.1}, _hybrid, 20_000),
             ),
         ),
         "parallel": _Kind(
-            "training of today: in three dimensions with groups that must be near, with experts, or in one domain of "
-            "the network",
+            "training of today: in three dimensions, with experts, or data-parallel",
             (
                 _Part(0.5, _PARALLEL, _hybrid, 5_000),
                 _Part(0.2, _PARALLEL, _experts, 5_000),
-                _Part(0.3, {4: 0.2, 8: 0.2, 16: 0.2, 32: 0.2, 64: 0.2}, _whole_domain, 5_000),
+                _Part(0.3, {4: 0.2, 8: 0.2, 16: 0.2, 32: 0.2, 64: 0.2}, _training, 5_000),
             ),
         ),
         "serving": _Kind(
-            "inference services whose replicas must each be near, notebooks on a part of a GPU, and training",
+            "inference services of several replicas, notebooks on a part of a GPU, and training",
             (
-                _Part(0.4, {1: 0.2, 2: 0.2, 4: 0.3, 8: 0.2, 16: 0.1}, _service, 20_000),
-                _Part(0.4, {1: 1.0}, _batch, 5_000, {1.0: 0.3, 0.5: 0.4, 0.25: 0.3}),
+                _Part(0.4, {1: 0.2, 2: 0.2, 4: 0.3, 8: 0.2, 16: 0.1}, _service, 20_000, per_pod=_REPLICA),
+                _Part(0.4, {1: 1.0}, JobGraph.independent, 5_000, {1.0: 0.3, 0.5: 0.4, 0.25: 0.3}),
                 _Part(0.2, {4: 0.3, 8: 0.4, 16: 0.2, 32: 0.1}, _training, 3_000),
             ),
         ),
@@ -180,7 +185,7 @@ ABOUT: Final[Mapping[str, str]] = MappingProxyType({name: kind.about for name, k
 def drawn(name: str, topology: Topology, seed: int) -> Workload:
     """Return the workload of this name for a machine or cluster.
 
-    Its jobs ask for six times as many GPUs as there are, at most 12,000, but are 100 to 1,500. Jobs larger than a
+    Its jobs ask for six times as many GPUs as there are, at most 10,000, but are 100 to 1,000. Jobs larger than a
     quarter of the cluster, and than 8 GPUs, are left out. Jobs arrive at random and ask for 110 % of all GPU time.
     """
     random = np.random.default_rng([NAMES.index(name), seed])
@@ -188,16 +193,55 @@ def drawn(name: str, topology: Topology, seed: int) -> Workload:
     parts = [
         part._replace(sizes=fitting) for part in _KINDS[name].parts if (fitting := _fitting(part, place))
     ]
-    mean = sum(part.chance * _mean(part.sizes) for part in parts)
-    wanted = round(min(_TURNOVERS * topology.num_gpus, _MOST_GPUS) / mean)
-    count = min(max(_JOBS.start, wanted), _JOBS.stop - 1)
+    count = _count(sum(part.chance * _mean(part.sizes) for part in parts), topology)
     numbers = random.choice(len(parts), count, p=_normal([part.chance for part in parts]))
     chosen = [parts[int(number)] for number in numbers]
     jobs = [_job(part, place, random) for part in chosen]
     times = np.array([part.median_s for part in chosen]) * np.exp(_SPREAD * random.standard_normal(count))
+    return _loaded(jobs, np.zeros(count), times, topology, seed)
+
+
+def of_trace(path: Path, topology: Topology) -> Workload:
+    """Return a slice of a trace for a machine or cluster: as many jobs as `drawn` has, from its middle on.
+
+    The trace gives submissions, run times, and how many GPUs or which share of one a job has; jobs of several GPUs are
+    data-parallel training. The gaps between submissions are stretched or shortened until the jobs ask for 110 % of all
+    GPU time. ValueError if the file is no trace, or fewer than 100 jobs of the slice fit.
+    """
+    place = _Place.of(topology)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # what the rows lack is not used
+        try:
+            trace = read_workload(path, skip_bad_rows=True)
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+    fitting = [row for row in trace if row.job.gpu_share and row.job.num_tasks <= place.largest]
+    rows = sorted(fitting, key=lambda row: row.submit_time)[len(fitting) // 2 :]
+    mean = math.fsum(row.job.num_tasks for row in rows) / max(1, len(rows))
+    rows = rows[: _count(max(1.0, mean), topology)]
+    if len(rows) < _JOBS.start:
+        raise ValueError(
+            f"{path}: has {len(rows)} jobs that fit after its middle; at least {_JOBS.start} are needed"
+        )
+    jobs = [
+        _built(_training, place, row.job.num_tasks, row.job.gpu_fraction if row.job.num_tasks == 1 else 1.0)
+        for row in rows
+    ]
+    return _loaded(jobs, [row.submit_time for row in rows], [row.base_time for row in rows], topology, 0)
+
+
+def _count(mean: float, topology: Topology) -> int:
+    """Return how many jobs of a mean size there are."""
+    wanted = round(min(_TURNOVERS * topology.num_gpus, _MOST_GPUS) / mean)
+    return min(max(_JOBS.start, wanted), _JOBS.stop - 1)
+
+
+def _loaded(
+    jobs: Sequence[JobGraph], submitted: ArrayLike, times: ArrayLike, topology: Topology, seed: int
+) -> Workload:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "load = ")  # the last jobs end long after the last submission
-        return Workload(jobs, np.zeros(count), times).with_load(_LOAD, topology.num_gpus, seed)
+        return Workload(jobs, submitted, times).with_load(_LOAD, topology.num_gpus, seed)
 
 
 def _fitting(part: _Part, place: _Place) -> dict[int, float]:
@@ -215,11 +259,13 @@ def _normal(chances: Sequence[float]) -> NDArray[np.float64]:
 def _job(part: _Part, place: _Place, random: np.random.Generator) -> JobGraph:
     size = int(random.choice(list(part.sizes), p=_normal(list(part.sizes.values()))))
     share = float(random.choice(list(part.shares), p=_normal(list(part.shares.values()))))
-    return _built(part.job, size, share if size == 1 else 1.0, place)
+    return _built(part.job, place, size, share if size == 1 else 1.0, part.per_pod)
 
 
 @lru_cache(maxsize=1000)
-def _built(job: Callable[[int, _Place], JobGraph], size: int, share: float, place: _Place) -> JobGraph:
+def _built(
+    job: Callable[[int], JobGraph], place: _Place, size: int, share: float, per_pod: int = 0
+) -> JobGraph:
     """Return one object for equal jobs, for which policies can cache results."""
-    found = job(size, place)
+    found = place.in_pods(job(size), per_pod)
     return found.with_(gpu_fraction=share) if share < 1 else found

@@ -1,4 +1,4 @@
-"""`topoplace suite` judges all policies, and one of yours, on a fixed set of machines, clusters and workloads."""
+"""`topoplace sweep suite` judges policies, and one of yours, on a fixed set of machines, clusters and workloads."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
 
 
 def add(commands: Any) -> None:
-    """Add `topoplace suite` and its arguments to the command line."""
+    """Add `topoplace sweep suite` and its arguments to the command line."""
     parser = options.command(
         commands,
-        "suite",
-        "judge all policies, and yours, on a fixed set of machines and workloads",
+        "sweep suite",
+        "judge policies, and yours, on a fixed set of machines and workloads",
         _run,
-        examples=["topoplace suite --policy my_policies:Mine --quick -o results"],
+        examples=["topoplace sweep suite --policy my_policies:Mine --quick -o results"],
     )
     parser.add_argument(
         "--policy",
@@ -29,7 +29,8 @@ def add(commands: Any) -> None:
     )
     parser.add_argument(
         "--policies",
-        help="comma-separated names of the others (default: all); the reference is always one of them",
+        help="comma-separated names of the others (default: those of each kind that differ); the reference is always "
+        "one of them",
     )
     parser.add_argument(
         "--quick",
@@ -41,6 +42,15 @@ def add(commands: Any) -> None:
         metavar="PACKAGE.MODULE:OBJECT",
         default="",
         help="another model of run times than StepTime, such as topoplace.experiments.simulate:MapaSlowdown",
+    )
+    parser.add_argument(
+        "--traces",
+        metavar="FILE",
+        nargs="+",
+        type=options.path,
+        default=(),
+        help="files of jobs, such as Philly's or openb's: slices of them are held out, and say whether the order of "
+        "the policies holds for jobs that the table does not have",
     )
     sweeping.add_options(parser)
     parser.add_argument(
@@ -54,11 +64,19 @@ def add(commands: Any) -> None:
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace.experiments import suite
     from topoplace.experiments.report import tables
+    from topoplace.experiments.simulate.performance import given_models
     from topoplace.experiments.suite import document, page
 
     names = _names(arguments)
-    with reading.errors_of("--performance"):
-        plan = suite.plan(names, quick=arguments.quick, performance=arguments.performance)
+    if arguments.performance:
+        with reading.errors_of("--performance"):
+            given_models.model_named(arguments.performance)
+    for path in arguments.traces:
+        with flags.of_file(path), path.open("rb") as file:
+            file.read(1)
+    plan = suite.plan(
+        names, traces=arguments.traces, quick=arguments.quick, performance=arguments.performance
+    )
     if arguments.write:
         if not os.access(arguments.write, os.W_OK) or not arguments.write.is_file():
             raise ValueError(f"--write {arguments.write}: not a file that can be written")
@@ -89,7 +107,7 @@ def _names(arguments: argparse.Namespace) -> list[str]:
     from topoplace.experiments import suite
 
     given = (
-        policies.names() if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
+        suite.POLICIES if arguments.policies is None else job_files.listed(arguments.policies, "--policies")
     )
     for name, flag in ((arguments.policy, "--policy"), *((name, "--policies") for name in given)):
         if name is not None:
@@ -118,7 +136,8 @@ def _print(scores: Sequence[Score], conclusions: Sequence[str]) -> None:
         print(tables.plain(sentence))
     tables.show(document.heads(), document.lines(scores), f"suite version {suite.VERSION}")
     print(
-        f"turnaround and ring GB/s are ratios to {suite.REFERENCE}, ± half of the 95 % interval over the cells"
+        f"turnaround, rings and max-min are ratios to {suite.REFERENCE}, ± half of the 95 % interval over the seeds "
+        "within scenarios"
     )
     for score in scores:
         for why in dict.fromkeys(score.failed.values()):
