@@ -18,7 +18,7 @@ import random
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from functools import partial
 from itertools import pairwise
 from typing import Any, Final, NamedTuple
 
@@ -26,7 +26,6 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from preferred_allocations import PublishedRules
 from topoplace.experiments.suite import topologies
 from topoplace.jobs.traffic import Traffic
 from topoplace.objectives.communication import communication_time
@@ -107,15 +106,6 @@ def by_policy(name: str, case: Case, *, is_near: bool = False) -> Gpus:
     return placement.gpus
 
 
-def by_gpuallocator(case: Case) -> Gpus:
-    return _published(case.kind).choose(case.cluster.free_gpus(), (), case.job.num_tasks)
-
-
-@cache
-def _published(machine: str) -> PublishedRules:
-    return PublishedRules(tp.machines.get(machine))
-
-
 def annealed(case: Case) -> Gpus:
     """Return what swaps of two tasks, or of a task's GPU for a free one, find from the lowest ids or Kueue's choice."""
     rng = random.Random(1)
@@ -194,7 +184,7 @@ KUEUE: Final = "Kueue, slices of 8, preferred level"
 ON_MACHINE: Final[Mapping[str, Callable[[Case], Gpus]]] = {
     "least-time": partial(by_policy, "least-time"),
     LOWEST: partial(by_policy, "baseline"),
-    "go-gpuallocator": by_gpuallocator,
+    "go-gpuallocator": partial(by_policy, "nvidia-allocator"),
     "annealer": annealed,
     "CP-SAT": by_cp_sat,
 }

@@ -14,64 +14,14 @@ from itertools import combinations
 from statistics import mean, median
 
 import topoplace as tp
+from topoplace.engine.machines.machine_class import mask_of
 from topoplace.integrations.kubernetes.device_plugin import PreferredAllocation
+from topoplace.policies.schedulers.nvidia_allocator import Scores
 
 Gpus = tuple[int, ...]
 Chooser = Callable[[Sequence[int], Sequence[int], int], Sequence[int]]
 
 MACHINES = ("dgx1-v100", "dgx1-p100", "summit", "dgx-h100", "l40s-8")
-_NVLINK = 100
-_PCIE = {tp.LinkKind.PCIE: 50, tp.LinkKind.HOST: 20, tp.LinkKind.SYSTEM: 10}
-
-
-def pair_score(topology: tp.Topology, one: int, other: int) -> int:
-    """Return go-gpuallocator's score of two GPUs: the nearest PCIe level they share, and 100 for each NVLink.
-
-    It looks for GPUs at the other ends of NVLinks, so that links to an NVSwitch count nothing.
-    """
-    link = topology.link(one, other)
-    near = topology.gpus[one].socket == topology.gpus[other].socket
-    pcie = _PCIE.get(link.kind, _PCIE[tp.LinkKind.HOST if near else tp.LinkKind.SYSTEM])
-    direct = link.kind.name.startswith("NVLINK")
-    return pcie + (_NVLINK * link.lanes if direct else 0)
-
-
-def divisions(gpus: Gpus, size: int) -> Iterator[list[Gpus]]:
-    """Yield the ways to divide GPUs into sets of `size`; one set may be smaller."""
-    if len(gpus) <= size:
-        yield [gpus] if gpus else []
-        return
-    first, *others = gpus
-    rest = len(gpus) % size
-    for length in (size, rest) if rest else (size,):
-        for some in combinations(others, length - 1):
-            left = tuple(gpu for gpu in others if gpu not in some)
-            yield from ([(first, *some), *more] for more in divisions(left, size))
-
-
-class PublishedRules:
-    """go-gpuallocator's best-effort policy: the best set of the best division of all free GPUs into equal sets."""
-
-    def __init__(self, topology: tp.Topology) -> None:
-        every = range(topology.num_gpus)
-        self._score = {pair: pair_score(topology, *pair) for pair in combinations(every, 2)}
-
-    def choose(self, free: Sequence[int], required: Sequence[int], size: int) -> Gpus:
-        """Return the set it chooses."""
-        best = max(
-            (
-                division
-                for division in divisions(tuple(sorted(free)), size)
-                if any(len(some) == size and set(required) <= set(some) for some in division)
-            ),
-            key=lambda division: sum(map(self._of_set, division)),
-        )
-        return max(
-            (some for some in best if len(some) == size and set(required) <= set(some)), key=self._of_set
-        )
-
-    def _of_set(self, gpus: Gpus) -> int:
-        return sum(self._score[pair] for pair in combinations(sorted(gpus), 2))
 
 
 def questions(topology: tp.Topology, count: int) -> Iterator[tuple[list[int], list[int], int]]:
@@ -87,7 +37,7 @@ def compared(name: str, count: int) -> None:
     """Print a line for each way to choose."""
     topology = tp.machines.get(name)
     choosers: dict[str, Chooser] = {
-        "go-gpuallocator's rules": PublishedRules(topology).choose,
+        "go-gpuallocator's rules": by_published_rules(topology),
         "mapa-preserve": in_numbers(PreferredAllocation(topology, "mapa-preserve")),
         "least-time": in_numbers(PreferredAllocation(topology)),
     }
@@ -110,6 +60,12 @@ def compared(name: str, count: int) -> None:
             f" least {min(shares):4.0%}; {1e3 * median(times):.2f} ms",
             flush=True,
         )
+
+
+def by_published_rules(topology: tp.Topology) -> Chooser:
+    """Return a chooser by the rules of the policy `nvidia-allocator`."""
+    scores = topology.derived(Scores)
+    return lambda free, required, size: scores.preferred(mask_of(free), size, mask_of(required))
 
 
 def in_numbers(preferred: PreferredAllocation) -> Chooser:

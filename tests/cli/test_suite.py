@@ -41,8 +41,22 @@ def test_a_policy_of_your_own_is_judged_beside_others(call: Call) -> None:
 
 
 def test_the_table_goes_into_a_document(call: Call) -> None:
-    Path("page.md").write_text("<!-- begin: topoplace sweep suite --write -->\n<!-- end -->\n", encoding="utf-8")
-    command = ("sweep", "suite", "--quick", "--workers", 1, "-o", "out", "--policies", "fgd", "--write", "page.md")
+    Path("page.md").write_text(
+        "<!-- begin: topoplace sweep suite --write -->\n<!-- end -->\n", encoding="utf-8"
+    )
+    command = (
+        "sweep",
+        "suite",
+        "--quick",
+        "--workers",
+        1,
+        "-o",
+        "out",
+        "--policies",
+        "fgd",
+        "--write",
+        "page.md",
+    )
     done = call(*command)
     assert done.code == 0, done.err
     assert re.search(r"^random-fit +1\.000 ", done.out, re.MULTILINE)

@@ -58,6 +58,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.policies.schedulers.balanced import KueueBalanced as KueueBalanced
     from topoplace.policies.schedulers.kueue import KueueBestFit as KueueBestFit
     from topoplace.policies.schedulers.kueue import KueueLeastFree as KueueLeastFree
+    from topoplace.policies.schedulers.nvidia_allocator import NvidiaAllocator as NvidiaAllocator
     from topoplace.policies.schedulers.pods import KubernetesDefault as KubernetesDefault
     from topoplace.policies.schedulers.pods import VolcanoBinpack as VolcanoBinpack
     from topoplace.policies.schedulers.slurm import SlurmBlock as SlurmBlock
@@ -91,6 +92,7 @@ __all__ = [
     "MachinePolicy",
     "MapaTopoAware",
     "NodeQueue",
+    "NvidiaAllocator",
     "Plan",
     "Policy",
     "Preserve",
@@ -136,6 +138,7 @@ _HOME = {
     "MachinePolicy": "engine.machine_policy",
     "MapaTopoAware": "policies.mapa.topo_aware",
     "NodeQueue": "policies.tsubame.node_queue",
+    "NvidiaAllocator": "policies.schedulers.nvidia_allocator",
     "Plan": "engine.plan",
     "Policy": "engine.policy",
     "Preserve": "policies.mapa.preserve",
@@ -184,6 +187,7 @@ _POLICIES = {
     "slurm-block": "SlurmBlock",
     "volcano-binpack": "VolcanoBinpack",
     "kubernetes-default": "KubernetesDefault",
+    "nvidia-allocator": "NvidiaAllocator",
 }
 """The class of each built-in policy."""
 
