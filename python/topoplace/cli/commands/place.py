@@ -323,7 +323,8 @@ def _print_environment(placed: Placement) -> None:
 
     own: list[str] = []
     machines_with: dict[str, list[str]] = {}
-    variables = {} if environment.slices_without_uuid(placed) else placed.env()
+    is_unknown = placed.remote or environment.slices_without_uuid(placed)
+    variables = {} if is_unknown else placed.env()
     for name, value in variables.items():
         if not isinstance(value, dict):
             own.append(environment.assigned(name, value))
