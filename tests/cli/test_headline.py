@@ -76,7 +76,7 @@ def test_a_speed_that_is_assumed_is_said_to_be(call: Call, tmp_path: Path) -> No
 
 
 def test_remote_gpus_are_not_compared_and_their_variables_need_servers(call: Call, cluster: Path) -> None:
-    answer = call("place", cluster, *"--policy drmaestro --gpus 2 --busy 0-6,8-14,16-30".split())
+    answer = call("place", cluster, "--policy", "drmaestro", "--gpus", 2, "--busy", "0-6,8-14,16-30")
     assert first_lines(answer.out) == [
         "gpu0 7; gpu1 7: not compared with other GPUs, as it reaches some over the network"
     ]
@@ -92,7 +92,8 @@ def test_the_best_of_an_idle_cluster_is_what_was_found_unless_it_is_proven(call:
 def test_a_job_that_states_its_operations_is_told_its_share_of_a_step(call: Call) -> None:
     command = "dgx1-v100 --busy 0,1,5 --parallel tensor=2,data=2 --model llama3-8b"
     assert first_lines(call("place", *command.split()).out)[1] == (
-        "as fast as the best found on the idle machine; communication is 11 % of a step, GPUs computing at 40 % of their peak"
+        "as fast as the best found on the idle machine; communication is 11 % of a step, GPUs computing at 40 % of "
+        "their peak"
     )
 
 

@@ -248,8 +248,9 @@ def test_a_value_that_no_queued_job_has_is_refused(field: str, value: object) ->
         QueuedJob(job=tp.JobGraph.ring(1), **given)
 
 
-def test_a_queued_job_may_come_before_time_0_and_state_no_limit() -> None:
-    entry = QueuedJob("a", tp.JobGraph.ring(1), submit_time=-5, requested_time=np.float64("nan"))
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16])
+def test_a_queued_job_may_come_before_time_0_and_state_no_limit(kind: type[float]) -> None:
+    entry = QueuedJob("a", tp.JobGraph.ring(1), submit_time=-5, requested_time=kind("nan"))
     assert entry == QueuedJob("a", entry.job, -5.0)
 
 

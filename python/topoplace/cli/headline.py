@@ -63,9 +63,8 @@ def _is_assumed(placed: Placement) -> bool:
     from topoplace.topology.speed_overrides import speeds_of
 
     topology = placed.topology
-    machines = [topology]
-    if topology.tiling:
-        machines = map(topology.tiling.template, set(topology.machine_of[list(placed.gpus)].tolist()))
+    tiling, numbers = topology.tiling, topology.machine_of[list(placed.gpus)].tolist()
+    machines = [tiling.template(number) for number in set(numbers)] if tiling else [topology]
     return any(one.assumed or speeds_of(one) == "assumed" for one in machines)
 
 

@@ -127,9 +127,13 @@ def _fastest_if_idle(job: JobGraph, cluster: Cluster, known: tuple[Speed, ...]) 
         idle.release(job_id)
     found = LeastTime().place(job.with_(min_utility=0.0), idle)
     best = Speed.of(found, job) if isinstance(found, Placement) else None
-    # The first of equal ones.
-    fastest = min((*known, *([] if best is None else [best])), key=lambda one: one.seconds)
-    return fastest, best is not None and found is not None and found.optimal
+    if found is None or best is None:
+        return min(known, key=_seconds), False
+    return min((*known, best), key=_seconds), found.optimal
+
+
+def _seconds(speed: Speed) -> float:
+    return speed.seconds
 
 
 def _compute_s(job: JobGraph, gpus: tuple[int, ...], topology: Topology) -> float | None:

@@ -103,7 +103,7 @@ def conclusion(
 
     have_one_queue: True if all policies have the same queue, so that only placements differ. with_one_queue: rows of
     the first and the best policies if they had one; they tell what is due to placement, and what to a policy's own
-    queue.
+    queue. What chance may explain is due to neither.
     """
     best = [rows[i] for i in sorted(best_of(rows))]
     if not best or not all(map(_is_comparable, (*rows[:1], *best, *with_one_queue))):
@@ -120,8 +120,11 @@ def conclusion(
     found = f"{names}: jobs finish {_percent(ratio)} sooner than under {rows[0].policy}"
     if len(ratio.values) > 1:
         low, high = 100 * (1 - ratio.high), 100 * (1 - ratio.low)
-        chance = ": chance may explain it" if low <= 0 <= high else ""
+        is_of_chance = low <= 0 <= high
+        chance = ": chance may explain it" * is_of_chance
         found += f" (95 % interval {low:.1f} to {high:.1f} %, {len(ratio.values)} seeds{chance})"
+        if is_of_chance:
+            return found
     if have_one_queue:
         return f"{found}, all of it by placement, as all policies have one queue"
     if not with_one_queue:

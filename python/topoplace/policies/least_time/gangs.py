@@ -269,7 +269,9 @@ class _Mapper:
         whole = tuple([Group(tasks, prefer=MACHINE) for _, tasks in roles.tasks_of(job.roles)])
         request = self._view.request(job.with_(groups=(*job.groups, *whole)))
         parts = divided(request, offers, self._view)
-        return parts and self._over(gang._replace(parts=parts, is_bound=False), offers, _SHARE_OF_WHOLE_ROLES)
+        if not parts:
+            return None
+        return self._over(gang._replace(parts=parts, is_bound=False), offers, _SHARE_OF_WHOLE_ROLES)
 
     def _may_use_one_socket_each(self, gang: _Gang, best: Mapped) -> bool:
         """Return True if a gang may be faster on one socket of each machine, where GPUs are not all alike."""
