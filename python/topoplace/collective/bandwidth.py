@@ -58,9 +58,9 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
 
     Only the chosen GPUs forward data. Where no rate of the table fits, as over PCIe among GPUs of compute capability
     10.0 and more, slower ones are tried. 0 if no ring connects them, or they are of several makers, whose libraries do
-    not meet. In an NVLink domain of machines, any GPUs have the same rings (`nvlink_domains`). Over several machines, rings run in channels, one over each adapter, and machines
-    follow each other in the order in which `gpus` names them, as ranks do. An all-reduce may be faster: see
-    `all_reduce_bandwidth`.
+    not meet. In an NVLink domain of machines, any GPUs have the same rings (`nvlink_domains`). Over several machines,
+    rings run in channels, one over each adapter, and machines follow each other in the order in which `gpus` names
+    them, as ranks do. An all-reduce may be faster: see `all_reduce_bandwidth`.
 
     Raises:
         ValueError: Names a wrong argument.
