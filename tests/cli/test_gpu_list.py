@@ -6,8 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import topoplace as tp
 from command_line import Call
 from topoplace.cli import gpu_list
+from topoplace.topology.devices import Gpu
 
 
 @given(st.lists(st.tuples(st.integers(0, 40), st.integers(0, 4), st.booleans()), min_size=1), st.data())
@@ -75,6 +77,28 @@ def test_gpus_of_one_machine_have_the_numbers_of_their_devices(call: Call, tmp_p
     assert "--busy '0': GPU 0: the GPUs are 4,5,7" in done.err
     done = call("place", tmp_path / "topo.txt", "--busy", "4-7", "--gpus", "1")
     assert "not placed" in done.out
+    done = call("collective", tmp_path / "topo.txt", "--gpus", "2")
+    assert done.out.splitlines()[2].split()[:2] == ["best", "4,5"]
+
+
+def test_a_slice_is_named_by_its_device(call: Call, tmp_path: Path) -> None:
+    gpus = [Gpu(i, f"GPU{i + 4}", "A100", memory_gb=40.0) for i in range(2)]
+    (tmp_path / "machine.json").write_text(tp.Topology(gpus, default=12.0).to_json(), "utf-8")
+    cut = ("place", tmp_path / "machine.json", "--gpus", "1", "--slice", "5=3g.20gb")
+    assert "--busy: GPU 5 is cut by --slice" in call(*cut, "--busy", "5").err
+    assert "--slice '5=3g.20gb': GPU 5 is named twice" in call(*cut, "--slice", "5=3g.20gb").err
+
+
+def test_a_picture_of_one_machine_has_the_numbers_of_its_devices(call: Call, tmp_path: Path) -> None:
+    (tmp_path / "topo.txt").write_text(LAST_FOUR, "utf-8")
+    assert call("show", tmp_path / "topo.txt", "-o", tmp_path / "machine.svg").code == 0
+    picture = (tmp_path / "machine.svg").read_text("utf-8")
+    assert [label for label in ("4", "5", "7", "0", "1", "2") if f">{label}</text>" in picture] == [
+        "4",
+        "5",
+        "7",
+    ]
+    assert 'data-gpu="2"><title>GPU 7, ' in picture
 
 
 def test_busy_gpus_from_the_output_of_a_tool(call: Call, tmp_path: Path) -> None:

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from command_line import Call
+from topoplace.cli.example_files import content
+
+
+@pytest.fixture
+def cluster(tmp_path: Path) -> Path:
+    """Return the path of the example of a cluster."""
+    path = tmp_path / "cluster.json"
+    path.write_bytes(content("cluster.json"))
+    return path
 
 
 def first_lines(out: str) -> list[str]:
@@ -44,6 +54,10 @@ def first_lines(out: str) -> list[str]:
             ],
         ),
         ("dgx1-v100 --gpus 1", ["GPU 0: nothing is communicated"]),
+        (
+            "dgx1-v100 --gpus 2 --gpu-fraction 0.5",
+            ["GPUs 0, 3: not compared with other GPUs, as the job takes parts of GPUs"],
+        ),
         ("gb200-nvl72 --gpus 4", ["tray00 0–3: 720 GB/s; these are the lowest free ids"]),
     ],
 )
@@ -51,10 +65,35 @@ def test_first_lines(call: Call, command: str, said: list[str]) -> None:
     assert first_lines(call("place", *command.split()).out) == said
 
 
+def test_a_speed_that_is_assumed_is_said_to_be(call: Call, tmp_path: Path) -> None:
+    matrix = "\tGPU0\tGPU1\nGPU0\tX\tNV2\nGPU1\tNV2\tX\n"
+    path = tmp_path / "two.txt"
+    for label, said in (("PIX", "12 GB/s (assumed)"), ("NV2", "40 GB/s (assumed)")):
+        path.write_text(matrix.replace("NV2", label), encoding="utf-8")
+        assert first_lines(call("place", path, "--gpus", 2).out)[0].startswith(f"GPUs 0, 1: {said}; ")
+    model = call("place", path, "--gpus", 2, "--gpu-model", "Tesla V100-SXM2-16GB")
+    assert first_lines(model.out)[0].startswith("GPUs 0, 1: 40 GB/s; ")
+
+
+def test_remote_gpus_are_not_compared_and_their_variables_need_servers(call: Call, cluster: Path) -> None:
+    answer = call("place", cluster, "--policy", "drmaestro", "--gpus", 2, "--busy", "0-6,8-14,16-30")
+    assert first_lines(answer.out) == [
+        "gpu0 7; gpu1 7: not compared with other GPUs, as it reaches some over the network"
+    ]
+    assert "note: no variable is printed, as the job reaches GPUs over the network" in answer.out
+
+
+def test_the_best_of_an_idle_cluster_is_what_was_found_unless_it_is_proven(call: Call, cluster: Path) -> None:
+    job = "--role prefill=4 --role decode=8:allreduce --between prefill+decode=8 --busy 0,8,16"
+    said = first_lines(call("place", cluster, *job.split()).out)
+    assert said[1] == "the best found on the idle cluster 102 ms: communication takes 17 % longer"
+
+
 def test_a_job_that_states_its_operations_is_told_its_share_of_a_step(call: Call) -> None:
     command = "dgx1-v100 --busy 0,1,5 --parallel tensor=2,data=2 --model llama3-8b"
     assert first_lines(call("place", *command.split()).out)[1] == (
-        "as fast as at best on the idle machine; communication is 11 % of a step, GPUs computing at 40 % of their peak"
+        "as fast as the best found on the idle machine; communication is 11 % of a step, GPUs computing at 40 % of "
+        "their peak"
     )
 
 

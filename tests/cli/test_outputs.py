@@ -53,7 +53,7 @@ def test_directories_of_pictures_are_created(here: Path, call: Call, command: st
     assert all(f"wrote new/and/deep/{name}" in done.out for name in names)
 
 
-@pytest.mark.parametrize("ending", ["png", "svg"])
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 @pytest.mark.parametrize("command", [QUICK_PICTURES[0], *QUICK_PICTURES[2:]])
 def test_the_ending_of_a_picture_names_a_file(here: Path, call: Call, command: str, ending: str) -> None:
     before = set(here.iterdir())
@@ -61,8 +61,17 @@ def test_the_ending_of_a_picture_names_a_file(here: Path, call: Call, command: s
     assert (done.code, done.err) == (0, "")
     assert set(here.iterdir()) - before == {here / f"o.{ending}"}
     begin = (here / f"o.{ending}").read_bytes()[:200]
-    assert begin.startswith(b"\x89PNG") if ending == "png" else b"svg" in begin
+    starts = {"png": b"\x89PNG", "pdf": b"%PDF", "svg": b"<"}
+    assert begin.startswith(starts[ending])
     assert f"wrote o.{ending}\n" in done.out
+
+
+def test_other_pictures_are_refused_by_their_endings(here: Path, call: Call) -> None:
+    for path in ("o.jpg", "o.EPS"):
+        done = call("place", "summit", "-o", path)
+        assert (done.code, done.err) == (2, f"topoplace: -o {path}: pictures end in .png, .svg, .pdf\n")
+        assert not (here / path).exists()
+    assert call("show", "summit", "--svg", "-o", "o.pdf").err == "topoplace: --svg: -o o.pdf is a PDF\n"
 
 
 @pytest.mark.parametrize("command", [*PICTURES[5:], "suite --quick", "sweep plan.toml"])
@@ -152,7 +161,7 @@ def test_a_missing_package_is_named_before_the_work(
     done = call(*command.split(), "-o", "pictures")
     assert (done.code, done.out) == (2, "")
     is_svg_possible = command.startswith(("show", "place"))
-    what = "-o (a PNG; an SVG needs no package)" if is_svg_possible else "-o (a picture)"
+    what = "-o (a PNG or PDF; an SVG needs no package)" if is_svg_possible else "-o (a picture)"
     assert done.err == f"topoplace: {what} needs matplotlib: pip install 'topoplace[plot]'\n"
     assert not (here / "pictures").exists()
 
@@ -169,7 +178,7 @@ def test_a_cluster_is_drawn_as_svg_without_matplotlib(
     done = call(command, "large.json", "-o", "large.png")
     assert (done.code, done.err) == (
         2,
-        "topoplace: -o (a PNG; an SVG needs no package) needs matplotlib: pip install 'topoplace[plot]'\n",
+        "topoplace: -o (a PNG or PDF; an SVG needs no package) needs matplotlib: pip install 'topoplace[plot]'\n",
     )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 import topoplace as tp
@@ -75,6 +77,30 @@ def test_a_job_may_name_models_of_several_makers() -> None:
     assert not one_maker.is_bound(job.with_(gpu_model=("H100", "MI300X")), two_makers().topology)
     placed = tp.policies.get("least-time").place(job.with_(gpu_model=("H100", "MI300X")), two_makers())
     assert placed is not None
+
+
+@pytest.mark.parametrize("topology", [two_makers().topology, machine("H100", "H100", "MI300X", "MI300X")])
+def test_a_set_of_several_makers_communicates_never(topology: tp.Topology) -> None:
+    half = topology.num_gpus // 2
+    mixed, own = range(half - 2, half + 2), range(half)
+    job = tp.JobGraph.ring(4)
+    time = tp.communication_time(job, mixed, topology)
+    assert (time.seconds, time.by_dimension, time.port_seconds) == (math.inf, {"all": math.inf}, math.inf)
+    assert time.slowest == "libraries of several makers, which do not meet"
+    assert tp.communication_time(job, mixed, topology, cluster=tp.Cluster(topology)).seconds == math.inf
+    assert tp.communication_time(tp.JobGraph.independent(4), mixed, topology).seconds == 0
+    assert tp.communication_time(job.with_(gpu_model=("H100", "MI300X")), mixed, topology).seconds < math.inf
+    assert tp.collective.ring_bandwidth(topology, mixed) == 0
+    assert tp.collective.all_reduce_bandwidth(topology, mixed) == 0
+    assert "several makers" in tp.collective.why_no_rings(topology, mixed)
+    assert tp.collective.ring_bandwidth(topology, own) > 0
+    assert tp.collective.why_no_rings(topology, own) == ""
+
+
+def test_a_machine_of_two_makers_plans_no_rings_over_both() -> None:
+    both = machine("H100", "H100", "MI300X", "MI300X")
+    assert tp.collective.rings(both, range(4)).rings == ()
+    assert tp.collective.rings(both, (0, 1)).rings
 
 
 def test_two_makers_in_one_machine() -> None:

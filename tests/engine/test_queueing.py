@@ -20,7 +20,6 @@ from topoplace.engine.queueing import (
     Outcome,
     Outcomes,
     checked_queue,
-    refuse_duplicates,
     walk,
 )
 from topoplace.placement import Refusal
@@ -249,8 +248,9 @@ def test_a_value_that_no_queued_job_has_is_refused(field: str, value: object) ->
         QueuedJob(job=tp.JobGraph.ring(1), **given)
 
 
-def test_a_queued_job_may_come_before_time_0_and_state_no_limit() -> None:
-    entry = QueuedJob("a", tp.JobGraph.ring(1), submit_time=-5, requested_time=np.float64("nan"))
+@pytest.mark.parametrize("kind", [float, np.float64, np.float32, np.float16])
+def test_a_queued_job_may_come_before_time_0_and_state_no_limit(kind: type[float]) -> None:
+    entry = QueuedJob("a", tp.JobGraph.ring(1), submit_time=-5, requested_time=kind("nan"))
     assert entry == QueuedJob("a", entry.job, -5.0)
 
 
@@ -263,10 +263,30 @@ def test_a_plan_is_for_a_time(policy: str, now: Any) -> None:
 
 
 def test_what_is_no_queue_is_refused_by_its_place() -> None:
+    cluster = tp.Cluster(TOPOLOGY)
     one = QueuedJob("a", tp.JobGraph.ring(1))
-    assert checked_queue([one]) == (one,)
+    assert checked_queue([one], cluster) == (one,)
     with pytest.raises(ValueError, match=r"queue\[1\]"):
-        checked_queue([one, "b"])
-    refuse_duplicates([one, QueuedJob("b", one.job)])
-    with pytest.raises(ValueError, match=r"queue\[2\]\.job_id = 'a' is in the queue twice"):
-        refuse_duplicates([one, QueuedJob("b", one.job), QueuedJob("a", one.job)])
+        checked_queue([one, "b"], cluster)
+
+
+@pytest.mark.parametrize("policy", tp.policies.names())
+def test_an_id_is_in_the_queue_once_and_does_not_run(policy: str) -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"), [tp.HostResources(cpus=8, memory_gb=8)])
+    cluster.allocate("runs", [0])
+    process = tp.place(tp.JobGraph.without_gpus(cpus=1), cluster)
+    assert process is not None
+    cluster.allocate("process", process)
+    before = cluster.snapshot()
+
+    def planned(*names: str) -> Plan:
+        entries = [QueuedJob(name, tp.JobGraph.ring(1)) for name in names]
+        return tp.policies.get(policy).plan(entries, cluster, 0.0)
+
+    planned("a", "b")
+    with pytest.raises(ValueError, match=r"^queue\[2\]\.job_id = 'a' is in the queue twice$"):
+        planned("a", "b", "a")
+    for name, waiting in (("runs", ["a"]), ("process", ["a"]), ("runs", ["a", "b", "c"])):
+        with pytest.raises(ValueError, match=rf"^queue\[1\]\.job_id = '{name}' is a running job$"):
+            planned(waiting[0], name, *waiting[1:])
+    assert cluster.snapshot() == before

@@ -61,10 +61,10 @@ def test_digests_never_change() -> None:
         "hgx-b200": "9afd2b47ccebd1c7",
         "gb200-nvl72": "dab83bd91ae78959",
         "p3.16xlarge": "e681fd943b3e5de9",
-        "p4d.24xlarge": "572240471bebbd1b",
+        "p4d.24xlarge": "0e6b5d96ce478d7d",
         "p5.48xlarge": "668ecff3e3ccd949",
         "mi250x": "fe34bce6620efac8",
-        "mi300x": "ef29b493146388fb",
+        "mi300x": "fd517f0355d190b2",
         "l40s-8": "e63d8c9402dd4eed",
         "tpu-v4-64": "72f1ce930a01ddf8",
     }
@@ -106,13 +106,31 @@ def test_amd_machines_have_the_links_of_their_vendor() -> None:
 
 
 def test_adapters_are_on_rails_beside_their_gpus() -> None:
-    for name in ("dgx-a100", "dgx-h100", "dgx2"):
+    for name in ("dgx-a100", "dgx-h100", "dgx2", "p4d.24xlarge", "mi300x"):
         machine = tp.machines.get(name)
         shared = machine.num_gpus // len(machine.nics)
-        assert [nic.rail for nic in machine.nics] == list(range(8))
+        assert [nic.rail for nic in machine.nics] == list(range(len(machine.nics)))
         for gpu in machine.gpus:
             nearest = [nic.rail for nic in machine.nics if nic.paths[gpu.index] == "PIX"]
             assert nearest == [gpu.index if gpu.rail is None else gpu.rail] == [gpu.index // shared]
+
+
+@pytest.mark.parametrize(
+    ("name", "adapters", "gb_per_s"),
+    [
+        ("dgx-h100", [50.0] * 8, 360.0),  # what its NVLinks carry
+        ("p4d.24xlarge", [12.5] * 4, 50.0),
+        ("mi300x", [50.0] * 8, 320.0),  # what its xGMI links carry
+        ("gb200-nvl72", [50.0] * 4, 200.0),
+    ],
+)
+def test_two_machines_exchange_what_their_adapters_carry(
+    name: str, adapters: list[float], gb_per_s: float
+) -> None:
+    machine = tp.machines.get(name).templates[0]
+    assert [nic.gb_per_s for nic in machine.nics] == adapters
+    pair = tp.Topology.cluster(machine, 2, network=adapters[0])
+    assert tp.collective.ring_bandwidth(pair, range(pair.num_gpus)) == pytest.approx(gb_per_s)
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace import LinkKind
+from topoplace.objectives.communication import communication_time
 from topoplace.policies import LeastTime
 from topoplace.topology.fabric import Fabric, Level
 
@@ -635,3 +636,17 @@ def test_the_same_answer_each_time() -> None:
     job = tp.JobGraph.parallel(tensor=4, data=12, expert=3)
     first = placed(job, drained(topology, [1, 2, 20, 41]))
     assert placed(job, drained(topology, [1, 2, 20, 41])).gpus == first.gpus
+
+
+@pytest.mark.parametrize("busy", [(), (0,), (9,), (31,), (0, 9)], ids=str)
+def test_roles_that_fit_on_machines_of_their_own_get_them(busy: tuple[int, ...]) -> None:
+    roles = [tp.JobGraph.ring(4).with_(name="prefill"), tp.JobGraph.allreduce(8).with_(name="decode")]
+    job = tp.JobGraph.joined(roles, {("prefill", "decode"): 8.0})
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 4, network=12.5)
+    cluster = tp.Cluster(topology)
+    if busy:
+        cluster.allocate("busy", busy)
+    apart = communication_time(job, (*range(24, 28), 17, 16, *range(18, 24)), topology)
+    placement = tp.place(job, cluster)
+    assert placement is not None
+    assert placement.time <= apart.seconds * 1.000001

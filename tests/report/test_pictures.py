@@ -141,12 +141,16 @@ def test_jobs_that_are_not_sensitive_are_compared_by_their_waiting(drawn: list[A
     topology = tp.machines.get("minsky")
     results = [simulate(topology, workload, tp.policies.get(name)) for name in ("baseline", "fcfs")]
     plots.comparison(results, "unused.png")
-    wait, slowdown, makespan = drawn[0].axes
+    wait, slowdown, turnaround, makespan = drawn[0].axes
     assert (wait.get_title(), slowdown.get_title()) == (
         "minsky: waiting time (s)",
         "minsky: slowdown incl. wait",
     )
-    assert all(len(axes.patches) == 2 for axes in (wait, slowdown, makespan))
+    assert all(len(axes.patches) == 2 for axes in (wait, slowdown, turnaround, makespan))
+    assert turnaround.get_title() == "minsky: mean turnaround (s)"
+    assert [bar.get_width() for bar in turnaround.patches] == [
+        result.summary()["mean_turnaround"] for result in results
+    ]
     assert makespan.get_title() == "minsky: makespan (s)"
     widths = [bar.get_width() for bar in makespan.patches]
     assert widths == [result.summary()["makespan"] for result in results]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +77,20 @@ def test_a_job_of_too_many_gpus_is_named_and_hides_no_other(request_text: str) -
         found.waiting_job("20")
 
 
-def test_a_job_without_gpus_is_no_job_here() -> None:
-    assert tp.snapshot.read(TWO + waiting("21", "ReqTRES=cpu=8,node=1")).waiting == ()
+def test_jobs_without_gpus_are_left_out_and_named() -> None:
+    found = tp.snapshot.read(TWO + waiting("21", "ReqTRES=cpu=8,node=1"))
+    assert found.waiting == ()
+    assert found.notes[-1] == "Jobs without GPUs that wait, which are left out: 21."
+    on_cpus = re.sub(r"(\S*)gpu\S*", r"\1", running("17", "n1", "0")).replace("JOB_GRES=", "JOB_GRES=(null)")
+    assert "gpu" not in on_cpus
+    found = tp.snapshot.read(TWO + on_cpus)
+    assert not found.running
+    assert found.notes[-1] == (
+        "Jobs without GPUs that run on nodes with GPUs: 17 on n1. The CPUs and memory that they hold there are not "
+        "counted."
+    )
+    elsewhere = on_cpus.replace("n1", "login")
+    assert not any("without GPUs" in note for note in tp.snapshot.read(TWO + elsewhere).notes)
 
 
 @pytest.mark.parametrize(

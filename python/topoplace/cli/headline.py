@@ -25,10 +25,11 @@ def lines(gpus: str, placed: Placement, found: Yardsticks | None, *, is_idle: bo
         is_idle: True if the cluster has no jobs, so that the second line would say nothing.
     """
     if found is None:
-        yield gpus if placed.job and placed.job.edges else f"{gpus}: nothing is communicated"
+        yield f"{gpus}: {_why_not_compared(placed)}"
         return
     what = "" if found.placed.gb_per_s else "communication "
-    parts = [f"{gpus}: {what}{_carried(found.placed)}", _beside_lowest(found), _proof(placed)]
+    assumed = " (assumed)" * _is_assumed(placed)
+    parts = [f"{gpus}: {what}{_carried(found.placed)}{assumed}", _beside_lowest(found), _proof(placed)]
     yield "; ".join(part for part in parts if part)
     where = "machine" if placed.topology.num_machines == 1 else "cluster"
     more = _share_of_step(found.placed) if is_idle else _beside_idle(found, where)
@@ -44,6 +45,27 @@ def proof(placement: Placement) -> str:
         return "no"
     more = math.ceil(100 * (placement.time / placement.bound - 1))
     return f"within {more} %" if more < 100 else "no"
+
+
+def _why_not_compared(placed: Placement) -> str:
+    job = placed.job
+    if job is None or not job.edges or job.num_tasks < 2:
+        return "nothing is communicated"
+    if job.takes_parts or placed.slices:
+        return "not compared with other GPUs, as the job takes parts of GPUs"
+    if placed.remote:
+        return "not compared with other GPUs, as it reaches some over the network"
+    return "not compared with other GPUs, as a link's speed is not known"
+
+
+def _is_assumed(placed: Placement) -> bool:
+    """Return True if speeds on a machine of the placement are assumed."""
+    from topoplace.topology.speed_overrides import speeds_of
+
+    topology = placed.topology
+    tiling, numbers = topology.tiling, topology.machine_of[list(placed.gpus)].tolist()
+    machines = [tiling.template(number) for number in set(numbers)] if tiling else [topology]
+    return any(one.assumed or speeds_of(one) == "assumed" for one in machines)
 
 
 def _proof(placement: Placement) -> str:
@@ -84,9 +106,10 @@ def _beside_lowest(found: Yardsticks) -> str:
 def _beside_idle(found: Yardsticks, where: str) -> str:
     """Return how much longer the job communicates, and how long a step takes, than at best without other jobs."""
     placed, idle = found.placed, found.idle
-    parts = [f"as fast as at best on the idle {where}", _share_of_step(placed)]
+    best = "at best" if found.is_idle_proven else "the best found"
+    parts = [f"as fast as {best} on the idle {where}", _share_of_step(placed)]
     if not placed.equals(idle):
-        parts[0] = f"at best on the idle {where} {_carried(idle)}: communication takes "
+        parts[0] = f"{best} on the idle {where} {_carried(idle)}: communication takes "
         parts[0] += _longer(placed.seconds / idle.seconds)
         if placed.step_s is not None and idle.step_s is not None:
             parts[0] += f", a step {_longer(placed.step_s / idle.step_s)}"

@@ -305,7 +305,7 @@ def add_output(parser: argparse.ArgumentParser) -> None:
         dest="output",
         metavar="DIR",
         type=path,
-        help="write pictures into this directory, created if missing, or only the first to a file .png or .svg",
+        help="write pictures into this directory, created if missing, or only the first to a file .png, .svg or .pdf",
     )
 
 

@@ -15,8 +15,10 @@ from topoplace.cli import flags
 _MAX_SHOWN = 20
 """Maximum number of items of a list that a table shows; JSON output has all items."""
 _MAX_NAME_BYTES = 255
-_PICTURES = (".png", ".svg")
+_PICTURES = (".png", ".svg", ".pdf")
 """Endings of the option -o that name one picture, not a directory of them."""
+_OTHER_PICTURES = (".jpg", ".jpeg", ".gif", ".eps", ".ps", ".tif", ".tiff", ".webp", ".bmp")
+"""Endings of pictures that are not written."""
 
 
 def as_json(value: Any) -> None:
@@ -61,14 +63,19 @@ def picture(path: Path | None, name: str) -> Path | None:
 
 
 def is_picture(path: Path) -> bool:
-    """Return True if the value of the option -o names one picture, by its ending .png or .svg."""
+    """Return True if the value of the option -o names one picture, by its ending .png, .svg or .pdf.
+
+    ValueError for that of another kind of picture, which is no directory either.
+    """
+    if path.suffix.lower() in _OTHER_PICTURES:
+        raise ValueError(f"-o {path}: pictures end in {', '.join(_PICTURES)}")
     return path.suffix in _PICTURES
 
 
 def topology_picture(path: Path | None, name: str) -> Path | None:
     """Return the path of the picture `name` of a topology, as `picture` does; an SVG needs no package."""
     if path is not None and (path if is_picture(path) else Path(name)).suffix != ".svg":
-        _require_drawing("-o (a PNG; an SVG needs no package)")
+        _require_drawing("-o (a PNG or PDF; an SVG needs no package)")
     return _picture(path, name)
 
 

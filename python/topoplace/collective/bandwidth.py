@@ -13,7 +13,7 @@ from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.nvlink_domains import domain_ring_rate
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
 from topoplace.collective.rates import PathType, Rates
-from topoplace.topology.makers import LIBRARY_OF, maker_of
+from topoplace.topology.makers import LIBRARY_OF, are_mixed, gpus_by_maker, maker_of
 from topoplace.topology.topology import Topology
 
 DEFAULT_RATES = "nccl-2.30"
@@ -57,15 +57,15 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
     with uneven links it depends on how the GPUs are numbered, and a faster link can lower it.
 
     Only the chosen GPUs forward data. Where no rate of the table fits, as over PCIe among GPUs of compute capability
-    10.0 and more, slower ones are tried. 0 if no ring connects them. In an NVLink domain of machines, any GPUs have the
-    same rings (`nvlink_domains`). Over several machines, rings run in channels, one over each adapter, and machines
-    follow each other in the order in which `gpus` names them, as ranks do. An all-reduce may be faster: see
-    `all_reduce_bandwidth`.
+    10.0 and more, slower ones are tried. 0 if no ring connects them, or they are of several makers, whose libraries do
+    not meet. In an NVLink domain of machines, any GPUs have the same rings (`nvlink_domains`). Over several machines,
+    rings run in channels, one over each adapter, and machines follow each other in the order in which `gpus` names
+    them, as ranks do. An all-reduce may be faster: see `all_reduce_bandwidth`.
 
     Raises:
         ValueError: Names a wrong argument.
     """
-    if topology.num_machines == 1 and topology.tiling is None:
+    if topology.num_machines == 1 and topology.tiling is None and not topology.derived(gpus_by_maker):
         machine = prepared(topology, rates)
         chosen = _checks.sequence(gpus, "gpus", ValueError)
         if _ONLY_INTEGERS.issuperset(map(type, chosen)):  # True and False would pass for GPUs 1 and 0
@@ -74,6 +74,8 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
             except (IndexError, ValueError):
                 pass  # the checks below say what is wrong
     numbers = checked_gpus(topology, gpus)
+    if are_mixed(topology, numbers):
+        return 0.0
     if in_domain := domain_ring_rate(topology, numbers, rates):
         return in_domain
     if not are_on_one_machine(topology, numbers):
@@ -86,6 +88,8 @@ def rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEF
     """Return the rings whose bandwidth is `ring_bandwidth`, of GPUs of one machine; other arguments are the same."""
     local, chosen = one_machine(topology, gpus)
     machine = prepared(local, rates)
+    if are_mixed(local, chosen):
+        return RingPlan((), 0.0, None, machine.graph.assumed, complete=True)
     found, gb_per_s = machine.channels(chosen)
     number = dict(zip(chosen, (int(gpu) for gpu in gpus), strict=True))
     return RingPlan(
@@ -102,6 +106,8 @@ def why_no_rings(topology: Topology, gpus: Collection[int], *, rates: Rates | st
     numbers = checked_gpus(topology, gpus)
     if ring_bandwidth(topology, numbers, rates=rates):
         return ""
+    if are_mixed(topology, numbers):
+        return f"the GPUs {_checks.shown(tuple(numbers))} are of several makers, whose libraries do not meet"
     for part in several_machines.parts_of(topology, numbers):
         if len(part.gpus) < 2 or ring_bandwidth(topology, part.gpus, rates=rates):
             continue

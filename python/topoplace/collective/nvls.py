@@ -23,6 +23,7 @@ from topoplace.collective.prepared import are_on_one_machine, checked_gpus
 from topoplace.collective.rates import Rates, rates_of
 from topoplace.collective.several_machines import bandwidth_over
 from topoplace.kernels.job_traffic import reduced_bandwidth
+from topoplace.topology.makers import are_mixed
 from topoplace.topology.topology import Topology
 
 _FEWEST_GPUS: Final = 3
@@ -63,6 +64,8 @@ def all_reduce_bandwidth(
     those of `ring_bandwidth`.
     """
     numbers = checked_gpus(topology, gpus)
+    if are_mixed(topology, numbers):
+        return 0.0
     if domain_level(topology, numbers) is None and not are_on_one_machine(topology, numbers):
         return bandwidth_over(topology, numbers, rates, "reduce")
     return max(ring_bandwidth(topology, gpus, rates=rates), nvls_bandwidth(topology, gpus, rates=rates))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from topoplace.drawing.frame import Frame
 from topoplace.drawing.scene import Line, Point, Rect, Text, fitted
-from topoplace.drawing.states import draw_gpu
+from topoplace.drawing.states import draw_gpu, numbers_shown
 from topoplace.drawing.wires import SwitchGroup, switch_groups, trunks
 from topoplace.topology.devices import PATH_CLASSES, ComponentKind
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
@@ -129,9 +129,10 @@ def _pcie_switches(topology: Topology) -> Mapping[int, str]:
             found[a] = topology.components[b - n].name
     if found or any(part.kind is not ComponentKind.NVSWITCH for part in topology.components):
         return found
+    numbers = topology.derived(numbers_shown)
     for u, v, link in topology.links:
         if link.kind in _PATHS_OF_SWITCH:
-            found[v] = found.setdefault(u, f"PCIe switch of GPU {u}")
+            found[v] = found.setdefault(u, f"PCIe switch of GPU {numbers[u]}")
     return found
 
 

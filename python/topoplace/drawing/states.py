@@ -14,6 +14,7 @@ from topoplace.drawing import style
 from topoplace.drawing.scene import Line, Rect, Scene, Text, fitted
 from topoplace.errors import TopologyError
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -115,11 +116,16 @@ class States:
         return f"{self.topology.derived(_in_words)[gpu]}, {state}"
 
 
+def numbers_shown(topology: Topology) -> Sequence[int]:
+    """Return the number that a picture shows of each GPU: of one machine, its device's; of several, its id."""
+    return topology.derived(device_numbers) if topology.num_machines == 1 else range(topology.num_gpus)
+
+
 def _in_words(topology: Topology) -> Sequence[str]:
     """Return what each GPU is: its number, model, name, machine and socket."""
     found: list[str] = []
-    for gpu in topology.gpus:
-        parts = [f"GPU {gpu.index}", gpu.model or "", gpu.name, gpu.machine]
+    for gpu, number in zip(topology.gpus, numbers_shown(topology), strict=True):
+        parts = [f"GPU {number}", gpu.model or "", gpu.name, gpu.machine]
         parts += [] if gpu.socket is None else [f"socket {gpu.socket}"]
         found.append(", ".join(filter(None, parts)))
     return found
@@ -171,8 +177,8 @@ def draw_gpu(scene: Scene, states: States, gpu: int, box: Rect) -> None:
     """Draw a GPU with its number in the rectangle `box`; a chosen one with its task, where there is room."""
     classes = states.classes(gpu)
     states.explain(scene, classes)
-    middle = box.x + box.width / 2
-    size = min(14.0, box.height * 0.62, (box.width - 2) / (0.66 * len(str(gpu))))
+    middle, number = box.x + box.width / 2, str(states.topology.derived(numbers_shown)[gpu])
+    size = min(14.0, box.height * 0.62, (box.width - 2) / (0.66 * len(number)))
     task = f"task {states.task_of[gpu]}" if gpu in states.task_of else ""
     if box.height < 2.8 * _TASK_SIZE:
         task = ""
@@ -181,7 +187,7 @@ def draw_gpu(scene: Scene, states: States, gpu: int, box: Rect) -> None:
         shapes.append(replace(box, classes="taken"))
     if size >= 6:
         base = box.y + box.height / 2 + size * 0.36 - (5 if task else 0)
-        shapes.append(Text(middle, base, str(gpu), size, classes="label strong"))
+        shapes.append(Text(middle, base, number, size, classes="label strong"))
     if task := fitted(task, box.width, _TASK_SIZE):
         shapes.append(Text(middle, box.y + box.height - 5, task, _TASK_SIZE))
     scene.add(*shapes, classes=classes, data={"gpu": str(gpu)}, title=states.title(gpu))

@@ -204,10 +204,13 @@ class PolicyDriver(ABC):
 
         Args:
             now: Time in seconds, on the clock of the jobs' submission times.
+
+        Raises:
+            ValueError: If a job id occurs twice in the queue, or is that of a running job.
         """
         self.view_of(cluster)
         now = _checks.real(now, "now", ValueError, low=-math.inf)
-        entries = checked_queue(queue)
+        entries = checked_queue(queue, cluster)
         with cluster.what_if() as state:
             jobs = QueueWalk(self, state)
             jobs.begin(now)

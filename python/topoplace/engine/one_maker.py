@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from topoplace.placement import Placement, Refusal
-from topoplace.topology.makers import LIBRARY_OF, gpus_by_maker, of_model
+from topoplace.topology.makers import LIBRARY_OF, are_mixed, gpus_by_maker, names_several
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,17 +22,12 @@ if TYPE_CHECKING:
 
 def is_bound(job: JobGraph, topology: Topology) -> bool:
     """Return True if the topology has accelerators of several makers, and the job must keep to those of one."""
-    if not job.edges or not topology.derived(gpus_by_maker):
-        return False
-    return len({of_model(model) for model in job.gpu_models} - {None}) < 2
+    return bool(job.edges and topology.derived(gpus_by_maker)) and not names_several(job.gpu_models)
 
 
 def mixes(job: JobGraph, placement: Placement) -> bool:
     """Return True if a placement gives accelerators of several makers to a job that must keep to those of one."""
-    if not is_bound(job, placement.topology):
-        return False
-    makers = placement.topology.derived(gpus_by_maker).values()
-    return sum(not gpus.isdisjoint(placement.gpus) for gpus in makers) > 1
+    return is_bound(job, placement.topology) and are_mixed(placement.topology, placement.gpus)
 
 
 def decided(find: Callable[[Cluster], Placement | None], cluster: Cluster) -> Placement | None:

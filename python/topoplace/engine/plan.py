@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import numbers
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -42,7 +43,7 @@ class QueuedJob:
         _checks.real(self.submit_time, "submit_time", ValueError, low=-math.inf)
         _checks.integer(self.postponed, "postponed", ValueError, low=0, high=1 << 62)
         limit: object = self.requested_time
-        if not (isinstance(limit, float) and math.isnan(limit)):
+        if not (isinstance(limit, numbers.Real) and math.isnan(limit)):
             _checks.real(limit, "requested_time", ValueError)
 
 

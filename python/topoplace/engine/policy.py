@@ -61,7 +61,7 @@ class Policy(Protocol):
         """Return which jobs to start, defer or reject at time `now`, in seconds.
 
         Args:
-            queue: The waiting jobs, oldest first.
+            queue: The waiting jobs, oldest first, each with an id of its own that no running job has.
         """
         ...
 

@@ -6,33 +6,50 @@ jobs that fit may overtake. `BatchWalk` decides several jobs at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence, Set
 from heapq import heapify, heappop, heappush
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from topoplace import _checks
 from topoplace.engine.plan import Plan, QueuedJob
 from topoplace.placement import Placement, Refusal
 
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+
 Outcome = Placement | Refusal | None
 """The decision about a queued job: its placement, its refusal, or None if it waits without a reason."""
 
 
-def checked_queue(queue: object) -> tuple[QueuedJob, ...]:
-    """Return the queue as a tuple; ValueError names the first entry that is not a `QueuedJob`."""
-    entries = _checks.sequence(queue, "queue", ValueError)
+def checked_queue(queue: object, cluster: Cluster) -> tuple[QueuedJob, ...]:
+    """Return the queue as a tuple.
+
+    ValueError names the first entry that is not a `QueuedJob`, whose id an entry before it has, or whose job runs.
+    """
+    entries: tuple[QueuedJob, ...] = _checks.sequence(queue, "queue", ValueError)
     if not set(map(type, entries)) <= {QueuedJob}:
         for i, entry in enumerate(entries):
             _checks.instance(entry, QueuedJob, f"queue[{i}]", ValueError)
+    ids = {entry.job_id for entry in entries}
+    if len(ids) < len(entries) or _running(ids, cluster):
+        _refuse_ids(entries, cluster)
     return entries
 
 
-def refuse_duplicates(entries: Sequence[QueuedJob]) -> None:
-    """Raise ValueError if a job id occurs twice in the queue."""
+def _running(ids: Set[str], cluster: Cluster) -> Set[str]:
+    """Return which of these jobs run; of the queue and the running jobs, the smaller set is walked along."""
+    if len(ids) < len(cluster.jobs):
+        return set(filter(cluster.runs, ids))
+    return ids & set(cluster.native.job_ids())
+
+
+def _refuse_ids(entries: Sequence[QueuedJob], cluster: Cluster) -> None:
     known: set[str] = set()
     for i, entry in enumerate(entries):
-        if entry.job_id in known:
-            raise ValueError(f"queue[{i}].job_id = {_checks.shown(entry.job_id)} is in the queue twice")
+        runs = cluster.runs(entry.job_id)
+        if runs or entry.job_id in known:
+            wrong = "is a running job" if runs else "is in the queue twice"
+            raise ValueError(f"queue[{i}].job_id = {_checks.shown(entry.job_id)} {wrong}")
         known.add(entry.job_id)
 
 

@@ -229,6 +229,11 @@ def unset(placement: Placement) -> str | None:
             f"no variable is printed for the MIG slices {', '.join(nameless)}: processes see slices by their UUIDs, "
             "which are not known; `nvidia-smi -L` prints them"
         )
+    if placement.remote:
+        return (
+            "no variable is printed, as the job reaches GPUs over the network: `Placement.env` takes the addresses of "
+            "their servers"
+        )
     silent = {
         machine: gpus
         for machine, gpus in _by_host(placement).items()

@@ -104,10 +104,6 @@ def _switched(
         (gpu, n + i, link(lanes)) for i, row in enumerate(switches) for gpu, lanes in enumerate(row) if lanes
     ]
     across = [(n + a, n + b, link(lanes)) for a, b, lanes in trunks]
-    nics = [
-        Nic(f"NIC{i}", _own_adapter(i, sockets, gpus_per_nic), nic_gb_per_s, i)
-        for i in range(n // gpus_per_nic if nic_gb_per_s else 0)
-    ]
     gpus = _gpus(model, memory_gb, sockets)
     if gpus_per_nic > 1:
         gpus = tuple(replace(gpu, rail=gpu.index // gpus_per_nic) for gpu in gpus)
@@ -115,13 +111,19 @@ def _switched(
         gpus,
         default=SPEEDS[pcie].achievable_gb_per_s or 0.0,
         name=name,
-        nics=tuple(nics),
+        nics=_adapters(sockets, nic_gb_per_s, gpus_per_nic) if nic_gb_per_s else (),
         components=parts,
         component_links=(*inside, *across),
     )
 
 
-def _own_adapter(rail: int, sockets: str, gpus_per_nic: int = 1) -> tuple[str, ...]:
+def _adapters(sockets: str, gb_per_s: float, gpus_per_nic: int = 1) -> tuple[Nic, ...]:
+    """Return an adapter of its own rail for each group of GPUs."""
+    rails = range(len(sockets) // gpus_per_nic)
+    return tuple(Nic(f"NIC{i}", _own_adapter(i, sockets, gpus_per_nic), gb_per_s, i) for i in rails)
+
+
+def _own_adapter(rail: int, sockets: str, gpus_per_nic: int) -> tuple[str, ...]:
     near = sockets[rail * gpus_per_nic]
     return tuple(
         "PIX" if gpu // gpus_per_nic == rail else "NODE" if socket == near else "SYS"
@@ -137,15 +139,18 @@ def _linked(
     pcie: str,
     pairs: Sequence[Pair] = (),
     xgmi: str = "xgmi-mi300",
+    nic_gb_per_s: float | None = None,
 ) -> Topology:
     """Build a machine whose GPUs have direct xGMI links between `pairs`, each (u, v, lanes), and else only PCIe.
 
     sockets: a digit per GPU, its socket.
+    nic_gb_per_s: if given, each GPU has a network adapter below the same PCIe switch, on its own rail.
     """
     gb_per_s = SPEEDS[xgmi].gb_per_s
     links = tuple((u, v, Link(LinkKind.XGMI, lanes, lanes * gb_per_s)) for u, v, lanes in pairs)
     default = SPEEDS[pcie].achievable_gb_per_s or 0.0
-    return Topology(_gpus(model, memory_gb, sockets), links, default, name=name)
+    nics = _adapters(sockets, nic_gb_per_s) if nic_gb_per_s else ()
+    return Topology(_gpus(model, memory_gb, sockets), links, default, name=name, nics=nics)
 
 
 def _dgx2(name: str) -> Topology:
@@ -166,7 +171,7 @@ def _nvl72(name: str) -> Topology:
     gb_per_s = SPEEDS["nvlink5"].gb_per_s * 18
     pairs = tuple((u, v, Link(LinkKind.NVSWITCH, 18, gb_per_s)) for u in range(4) for v in range(u + 1, 4))
     default = SPEEDS["pcie5"].achievable_gb_per_s or 0.0
-    nics = tuple(Nic(f"NIC{i}", _own_adapter(i, "0011"), 50.0, i) for i in range(4))
+    nics = _adapters("0011", 50.0)
     tray = Topology(_gpus("GB200", 186.0, "0011"), pairs, default, name="gb200-tray", nics=nics)
     rack = Fabric.regular(tuple(f"tray{i:02}" for i in range(18)), {"nvlink_domain": 18})
     rack = rack.with_level("nvlink_domain", kind=LinkKind.NVSWITCH)
@@ -215,9 +220,10 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
             nic_gb_per_s=50.0,
         ),
         "gb200-nvl72": _nvl72,
-        # Amazon EC2's instance types: the GPU boards of DGX-1, DGX A100 and DGX H100.
+        # Amazon EC2's instance types: the GPU boards of DGX-1, DGX A100 and DGX H100. A p4d has four adapters of
+        # 100 Gb/s (EFA), each below a PCIe switch with two GPUs.
         "p3.16xlarge": functools.partial(_v100, sockets=_TWO_SOCKETS, pairs=_DGX1),
-        "p4d.24xlarge": functools.partial(_a100, memory_gb=40.0, nic_gb_per_s=None),
+        "p4d.24xlarge": functools.partial(_a100, memory_gb=40.0, nic_gb_per_s=12.5, gpus_per_nic=2),
         "p5.48xlarge": functools.partial(_h100, nic_gb_per_s=None),
         "mi250x": functools.partial(
             _linked,
@@ -228,6 +234,7 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
             pairs=_MI250X,
             xgmi="xgmi-mi200",
         ),
+        # Azure's ND MI300X v5: an adapter of 400 Gb/s (InfiniBand) for each GPU.
         "mi300x": functools.partial(
             _linked,
             model="MI300X",
@@ -235,6 +242,7 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
             sockets=_TWO_SOCKETS,
             pcie="pcie5",
             pairs=_ALL_PAIRS_OF_8,
+            nic_gb_per_s=50.0,
         ),
         "l40s-8": functools.partial(
             _linked, model="L40S", memory_gb=48.0, sockets=_TWO_SOCKETS, pcie="pcie4"

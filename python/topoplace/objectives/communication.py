@@ -31,6 +31,7 @@ from topoplace.collective.rates import Rates, rates_of
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.arguments import gpu_of_each_task
 from topoplace.topology.device_numbers import MOST_NAMED, in_words
+from topoplace.topology.makers import are_mixed, names_several
 from topoplace.topology.ports import Ports
 from topoplace.topology.topology import Topology
 
@@ -48,7 +49,8 @@ class CommunicationTime:
     """How long a job communicates in a step, with its tasks on given GPUs."""
 
     seconds: float
-    """Of all dimensions; for a job without bytes, per unit of its weights. Infinity if two tasks have no path."""
+    """Of all dimensions; for a job without bytes, per unit of its weights. Infinity if two tasks have no path, or are
+    on GPUs of two makers, whose libraries do not meet."""
     by_dimension: Mapping[str, float]
     """Seconds of each dimension."""
     slowest: str
@@ -69,6 +71,8 @@ def communication_time(
 ) -> CommunicationTime:
     """Return how long the job communicates in a step if task i runs on `gpus[i]`.
 
+    That is infinite on GPUs of several makers, unless the job names models of several: NCCL and RCCL do not meet.
+
     Args:
         cluster: Its running jobs whose graphs are known count on the ports that they share with this job, with the
             flows of all their dimensions. A running job with this graph on these GPUs is the job itself. Without a
@@ -88,6 +92,8 @@ def communication_time(
     numbers = gpu_of_each_task(job, gpus, topology)
     placed = np.array(numbers, np.int64)
     rates_of(rates)
+    if job.traffic and are_mixed(topology, numbers) and not names_several(job.gpu_models):
+        return _of_several_makers(job)
     if cluster is not None:
         _checks.instance(cluster, Cluster, "cluster", ValueError)
         if topology != cluster.topology:
@@ -100,6 +106,11 @@ def communication_time(
     running = cluster.view(RunningTraffic) if planned else RunningTraffic(cluster, planned=False)
     with running.beside(job, numbers) as counts:
         return measured(job, placed, cluster.topology, planned=planned, others=counts, rates=rates)
+
+
+def _of_several_makers(job: JobGraph) -> CommunicationTime:
+    never = MappingProxyType(dict.fromkeys(job.traffic, math.inf))
+    return CommunicationTime(math.inf, never, "libraries of several makers, which do not meet", math.inf)
 
 
 def measured(

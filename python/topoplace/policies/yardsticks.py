@@ -1,4 +1,4 @@
-"""What a placement wins: the same job on the lowest free GPUs, and at best on the cluster without jobs.
+"""What a placement wins: the same job on the lowest free GPUs, and the fastest found on the cluster without jobs.
 
 Both are decisions of their own, so this is for answers that people read; no policy asks for it.
 """
@@ -83,7 +83,9 @@ class Yardsticks(NamedTuple):
     """On the free GPUs with the lowest ids, as who counts GPUs gives them: of the first machine with room, or of one
     machine after the other. None if these do not meet the job's requirements."""
     idle: Speed
-    """At best on the same cluster without jobs, with the GPUs in service: what least-time finds there."""
+    """The fastest found on the same cluster without jobs, with the GPUs in service: what least-time finds there."""
+    is_idle_proven: bool
+    """True if nothing there is faster than `idle`, but for 1 %."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values that JSON can represent; docs/schemas/place.json describes them."""
@@ -110,18 +112,24 @@ def yardsticks(placement: Placement, job: JobGraph, cluster: Cluster) -> Yardsti
         return None
     counted = FirstComeFirstServed().place(job, cluster)
     lowest = Speed.of(counted, job) if isinstance(counted, Placement) else None
-    return Yardsticks(placed, lowest, _fastest_if_idle(job, cluster, (placed, *([lowest] if lowest else ()))))
+    known = (placed,) if lowest is None else (placed, lowest)
+    return Yardsticks(placed, lowest, *_fastest_if_idle(job, cluster, known))
 
 
-def _fastest_if_idle(job: JobGraph, cluster: Cluster, known: tuple[Speed, ...]) -> Speed:
-    """Return the fastest of the speeds that are `known`, and of the best that least-time finds without jobs."""
+def _fastest_if_idle(job: JobGraph, cluster: Cluster, known: tuple[Speed, ...]) -> tuple[Speed, bool]:
+    """Return the fastest of the speeds that are `known` and of what least-time finds without jobs.
+
+    The second value is True if least-time proves that nothing is faster.
+    """
     idle = cluster.copy()
     for job_id in tuple(idle.allocations):
         idle.release(job_id)
     found = LeastTime(compact=0.0).place(job.with_(min_utility=0.0), idle)
     best = Speed.of(found, job) if isinstance(found, Placement) else None
-    fastest = known[0]
-    for one in (*known, best):
-        if one is not None and one.seconds < fastest.seconds:
-            fastest = one
-    return fastest
+    if found is None or best is None:
+        return min(known, key=_seconds), False
+    return min((*known, best), key=_seconds), found.optimal
+
+
+def _seconds(speed: Speed) -> float:
+    return speed.seconds

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topoplace.engine.plan import Explanation, Plan
+from topoplace.engine.queueing import checked_queue
 from topoplace.jobs.groups import MACHINE
 from topoplace.placement import Refusal
 
@@ -62,11 +63,11 @@ class OwnNodes:
         return kept
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return what starts now, one job after another in the order of the queue."""
+        """Return what starts now, one job after another in the order of the queue; ValueError as for other policies."""
         start: list[tuple[str, Placement]] = []
         defer: list[tuple[str, Refusal]] = []
         with cluster.what_if() as state:
-            for entry in queue:
+            for entry in checked_queue(queue, cluster):
                 found = self.place(entry.job, state)
                 if found is None:
                     refusal = self.explain(entry.job, state, 1).refusal

@@ -42,6 +42,7 @@ _HELD = re.compile(
     r"Partition|JobArrayTaskLimit|BadConstraints|DeadLine|Cleaning|launch_failed"
 )
 """How reasons begin that free GPUs do not end: squeue(1), section JOB REASON CODES."""
+_OF_GPUS = re.compile(r"gpu|shard|mps")
 _SUSPENDED = "SUSPENDED"
 _REQUESTS = ("TresPerNode", "TresPerJob", "TresPerTask", "TresPerSocket", "ReqTRES", "TRES")
 
@@ -113,6 +114,7 @@ def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
         if job.waits and not job.runs:
             _add_waiting(found, job, choice, kinds, alone)
     found.notes += _left_out(texts.jobs)
+    found.notes += _without_gpus(texts.jobs, found.cluster.topology)
     return found.finished()
 
 
@@ -377,3 +379,28 @@ def _left_out(jobs: Sequence[JobRecord]) -> Iterator[str]:
         yield f"Jobs that ask for shares of GPUs, which are left out: {switch_tree.some(shares)}."
     if unknown := [job.job_id for job in jobs if not job.is_known]:
         yield f"Jobs in a state that is not known, which are left out: {switch_tree.some(unknown)}."
+
+
+def _without_gpus(jobs: Sequence[JobRecord], topology: Topology) -> Iterator[str]:
+    """Yield notes on jobs without GPUs, which are left out: of the nodes, a snapshot has the GPUs."""
+    plain = [job for job in jobs if not _has_gpus(job)]
+    nodes_of = {job.job_id: _gpu_nodes(job, topology) for job in plain if job.runs}
+    if beside := [job_id for job_id, nodes in nodes_of.items() if nodes]:
+        nodes = sorted(set[str]().union(*nodes_of.values()))
+        yield (
+            f"Jobs without GPUs that run on nodes with GPUs: {switch_tree.some(beside)} on {switch_tree.some(nodes)}. "
+            "The CPUs and memory that they hold there are not counted."
+        )
+    if waiting := [job.job_id for job in plain if job.waits and not job.runs]:
+        yield f"Jobs without GPUs that wait, which are left out: {switch_tree.some(waiting)}."
+
+
+def _has_gpus(job: JobRecord) -> bool:
+    """Return True if a job has or asks for GPUs, or shares of them."""
+    amounts = (*map(job.get, (*_REQUESTS, "AllocTRES")), *(devices for _, devices in job.gres))
+    return any(map(_OF_GPUS.search, amounts)) or request.is_marked(job.get("AdminComment"))
+
+
+def _gpu_nodes(job: JobRecord, topology: Topology) -> set[str]:
+    nodes = expanded(job.get("NodeList"), f"{job.where}: NodeList") if job.get("NodeList") else []
+    return {name for name in nodes if name in topology.gpus_of}

@@ -10,7 +10,7 @@ from topoplace.topology.links.link import LinkKind
 from topoplace.topology.links.link_catalogue import capability_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Iterable, Mapping
 
     from topoplace.topology.devices import Gpu
     from topoplace.topology.topology import Topology
@@ -122,6 +122,17 @@ def gpus_by_maker(topology: Topology) -> Mapping[Maker, frozenset[int]]:
             found[maker].append(gpu)
     by_number = sorted(found.items(), key=lambda item: -len(item[1]))
     return {maker: frozenset(gpus) for maker, gpus in by_number}
+
+
+def are_mixed(topology: Topology, gpus: Collection[int]) -> bool:
+    """Return True if some GPUs are of several makers, whose libraries do not meet."""
+    makers = topology.derived(gpus_by_maker).values()
+    return sum(not own.isdisjoint(gpus) for own in makers) > 1
+
+
+def names_several(models: Iterable[str]) -> bool:
+    """Return True if these models are of several makers: a job that names them is taken at its word."""
+    return len({of_model(model) for model in models} - {None}) > 1
 
 
 def _makers(machine: Topology) -> list[Maker]:

@@ -34,6 +34,7 @@ GKE = "cloud.google.com/gce-topology-"
 AWS = "topology.k8s.aws/network-node-layer-"
 OCI = "oci.oraclecloud.com/rdma."
 TIER = "fabric.topograph.run/tier-"
+COREWEAVE = "ds.coreweave.com/"
 OLD = "network.topology.nvidia.com/"
 
 
@@ -72,6 +73,10 @@ OLD = "network.topology.nvidia.com/"
             {"leaf": ("c/s/a", "c/s/b"), "spine": ("c/s", "c/s"), "core": ("c", "c")},
         ),
         (
+            [{f"{COREWEAVE}leafgroup": leaf, f"{COREWEAVE}superpod": "p"} for leaf in "ab"],
+            {"leafgroup": ("p/a", "p/b"), "superpod": ("p", "p")},
+        ),
+        (
             [
                 {"topology.kubernetes.io/zone": "z", "topology.kubernetes.io/region": "r", "site/rack": k}
                 for k in "ab"
@@ -87,8 +92,13 @@ def test_levels_from_labels(
     assert levels(nodes(*labels)) == expected
 
 
-def test_nvlink_domains_of_topograph_and_aws() -> None:
-    for key in (f"{OLD}accelerator", "accelerator.topograph.run/domain", "topology.k8s.aws/ultraserver-id"):
+def test_nvlink_domains_of_topograph_aws_and_coreweave() -> None:
+    for key in (
+        f"{OLD}accelerator",
+        f"{COREWEAVE}nvlink.domain",
+        "accelerator.topograph.run/domain",
+        "topology.k8s.aws/ultraserver-id",
+    ):
         assert levels(nodes({key: "d1"}, {key: "d1"}, {key: "d2"})) == {"nvlink_domain": ("d1", "d1", "d2")}
 
 

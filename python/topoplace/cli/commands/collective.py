@@ -58,7 +58,7 @@ def _run(arguments: argparse.Namespace) -> None:
         }
         writing.as_json(facts | {row.pop("set"): row for row in rows})
         return
-    _show(f"{topology.name}: {_sets(found)} of {arguments.gpus} GPUs, {rates.name}", found, rows, rates)
+    _show(topology, found, rows, rates)
     if (library := collective.library_of(topology)) != "NCCL":
         print(
             f"note: These GPUs run {library}; the figures are what NCCL would plan, as {library}'s rules are not known."
@@ -90,22 +90,24 @@ def _sets(found: Survey) -> str:
     return f"{'all' if found.all_sets else 'random'} {found.num_sets} sets"
 
 
-def _show(title: str, found: Survey, rows: list[dict[str, Any]], rates: Rates) -> None:
+def _show(topology: Topology, found: Survey, rows: list[dict[str, Any]], rates: Rates) -> None:
     from topoplace.experiments.report import tables
 
+    number_of = gpu_list.numbers(topology)
     cells = [
         (
             row["set"],
-            gpu_list.text(row["gpus"]),
+            gpu_list.text(map(number_of.__getitem__, row["gpus"])),
             row["ring_gb_per_s"],
             row["optimal_gb_per_s"],
             row["path_type"] or "-",
             row["channels"],
-            gpu_list.text(row["order"]) or "-",
+            gpu_list.text(map(number_of.__getitem__, row["order"])) or "-",
         )
         for row in rows
     ]
     columns = ("", "GPUs", "rings GB/s", "optimum GB/s", "paths", "channels", "order of a ring")
+    title = f"{topology.name}: {_sets(found)} of {len(found.best.gpus)} GPUs, {rates.name}"
     tables.show(columns, cells, title)
     print(f"mean of the rings: {tables.number(found.mean_gb_per_s)} GB/s")
     best = rows[0]

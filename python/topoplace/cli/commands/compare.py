@@ -88,7 +88,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
-    from topoplace.experiments.report import comparison
+    from topoplace.experiments.report import comparison, trace_blocks
 
     is_all = arguments.policies == _ALL
     named = [] if is_all or arguments.policies is None else job_files.listed(arguments.policies, "--policies")
@@ -100,14 +100,20 @@ def _run(arguments: argparse.Namespace) -> int:
     queue = study.queue_of(arguments)
     runs = study.Study(arguments, queue=queue, live=_live(arguments))
     if arguments.seeds > 1 and not runs.seed_counts:
-        raise ValueError(f"--seeds {arguments.seeds}: seeds change nothing, as the jobs are all in the file")
+        raise ValueError(
+            f"--seeds {arguments.seeds}: seeds change nothing, as the jobs are all in the file; of "
+            f"{trace_blocks.FEWEST_JOBS} jobs and more, the interval over blocks of them is printed"
+        )
     names = named or _default_policies(is_all=is_all, may_share=runs.may_share)
     picture = writing.picture(arguments.output, "comparison.png")
     if runs.live:
         snapshots.print_notes(runs.live.notes)
     found = _Simulated(runs, names)
     with_one_queue = _with_one_queue(found) if queue == "own" and arguments.make_room is None else ()
-    sentence = comparison.conclusion(found.rows, have_one_queue=queue == "one", with_one_queue=with_one_queue)
+    over_blocks = None if runs.seed_counts else trace_blocks.of_best(found.rows, found.results)
+    sentence = comparison.conclusion(
+        found.rows, have_one_queue=queue == "one", with_one_queue=with_one_queue, over_blocks=over_blocks
+    )
     if arguments.json:
         writing.as_json(found.as_dicts())
     else:

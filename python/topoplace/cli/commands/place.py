@@ -147,6 +147,8 @@ def _run(arguments: argparse.Namespace) -> int:
 
 def _cluster(arguments: argparse.Namespace) -> Cluster:
     """Return the cluster with its running jobs, the GPUs in use, and with those cut that --slice names."""
+    from topoplace.topology.device_numbers import in_words
+
     cluster = _given(arguments)
     topology = cluster.topology
     _cut(cluster, arguments.slice)
@@ -154,7 +156,8 @@ def _cluster(arguments: argparse.Namespace) -> Cluster:
     if arguments.busy_from is not None:
         taken.update(reading.busy_gpus(arguments.busy_from, topology))
     if sliced := sorted(taken.intersection(cluster.sliced_gpus)):
-        raise ValueError(f"--busy: GPU {sliced[0]} is cut by --slice; a job takes the whole of a busy GPU")
+        cut = in_words(sliced[:1], topology)
+        raise ValueError(f"--busy: {cut} is cut by --slice; a job takes the whole of a busy GPU")
     taken.difference_update(cluster.out_of_service())  # no job gets these anyway
     if taken:
         cluster.allocate("busy", sorted(taken))
@@ -175,6 +178,8 @@ def _given(arguments: argparse.Namespace) -> Cluster:
 
 
 def _cut(cluster: Cluster, slices: Sequence[str]) -> None:
+    from topoplace.topology.device_numbers import in_words
+
     for text in slices:
         gpus, _, profiles = text.partition("=")
         with flags.named(slices="--slice", gpu="--slice"):
@@ -182,7 +187,7 @@ def _cut(cluster: Cluster, slices: Sequence[str]) -> None:
             if not named:
                 raise ValueError(f"--slice {text!r}: no GPU is named; write ID=PROFILE[,PROFILE]")
             if known := sorted(set(named).intersection(cluster.sliced_gpus)):
-                raise ValueError(f"--slice {text!r}: GPU {known[0]} is named twice")
+                raise ValueError(f"--slice {text!r}: {in_words(known[:1], cluster.topology)} is named twice")
             for gpu in named:
                 cluster.slice_gpu(gpu, [name.strip() for name in profiles.split(",")])
 
@@ -323,7 +328,8 @@ def _print_environment(placed: Placement) -> None:
 
     own: list[str] = []
     machines_with: dict[str, list[str]] = {}
-    variables = {} if environment.slices_without_uuid(placed) else placed.env()
+    is_unknown = placed.remote or environment.slices_without_uuid(placed)
+    variables = {} if is_unknown else placed.env()
     for name, value in variables.items():
         if not isinstance(value, dict):
             own.append(environment.assigned(name, value))

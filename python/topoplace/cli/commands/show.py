@@ -59,8 +59,8 @@ def _show(arguments: argparse.Namespace) -> None:
 
     if arguments.svg and arguments.output is None:
         raise ValueError("--svg needs -o, where the picture is written")
-    if arguments.svg and arguments.output.suffix == ".png":
-        raise ValueError(f"--svg: -o {arguments.output} is a PNG")
+    if arguments.svg and writing.is_picture(arguments.output) and arguments.output.suffix != ".svg":
+        raise ValueError(f"--svg: -o {arguments.output} is a {arguments.output.suffix[1:].upper()}")
     if arguments.topology is None:
         _list_machines(arguments)
         return

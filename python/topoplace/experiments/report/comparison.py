@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from topoplace.experiments.report.measures import MEASURES, load_remark
 from topoplace.experiments.simulate.samples import UNBOUNDED, Sample
@@ -16,6 +16,20 @@ _ROUNDING: Final = 1e-6
 
 Outcome = Mapping[str, float] | str
 """What a cell gives: figures by name, NaN for no data; or, if its policy cannot run there, the reason."""
+
+
+class Interval(Protocol):
+    """A 95 % interval of a ratio; as text, what it is over."""
+
+    @property
+    def low(self) -> float:
+        """Return the lower end."""
+        ...
+
+    @property
+    def high(self) -> float:
+        """Return the upper end."""
+        ...
 
 
 class Scenario(NamedTuple):
@@ -96,6 +110,7 @@ def conclusion(
     *,
     have_one_queue: bool = False,
     with_one_queue: Sequence[ComparisonRow] = (),
+    over_blocks: Interval | None = None,
 ) -> str:
     """Return a sentence on how much sooner jobs finish under the best policies of a scenario than under the first.
 
@@ -103,7 +118,8 @@ def conclusion(
 
     have_one_queue: True if all policies have the same queue, so that only placements differ. with_one_queue: rows of
     the first and the best policies if they had one; they tell what is due to placement, and what to a policy's own
-    queue.
+    queue. What chance may explain is due to neither. over_blocks: the interval of the ratio of turnarounds where there
+    is one seed, of which `trace_blocks` tells.
     """
     best = [rows[i] for i in sorted(best_of(rows))]
     if not best or not all(map(_is_comparable, (*rows[:1], *best, *with_one_queue))):
@@ -118,10 +134,16 @@ def conclusion(
     if ratio is None:
         return ""
     found = f"{names}: jobs finish {_percent(ratio)} sooner than under {rows[0].policy}"
-    if len(ratio.values) > 1:
-        low, high = 100 * (1 - ratio.high), 100 * (1 - ratio.low)
-        chance = ": chance may explain it" if low <= 0 <= high else ""
-        found += f" (95 % interval {low:.1f} to {high:.1f} %, {len(ratio.values)} seeds{chance})"
+    interval, drawn = (
+        (ratio, f"{len(ratio.values)} seeds") if len(ratio.values) > 1 else (over_blocks, over_blocks)
+    )
+    if interval is not None:
+        low, high = 100 * (1 - interval.high), 100 * (1 - interval.low)
+        is_of_chance = low <= 0 <= high
+        chance = ": chance may explain it" * is_of_chance
+        found += f" (95 % interval {low:.1f} to {high:.1f} %, {drawn}{chance})"
+        if is_of_chance:
+            return found
     if have_one_queue:
         return f"{found}, all of it by placement, as all policies have one queue"
     if not with_one_queue:

@@ -1,4 +1,4 @@
-"""Draw how policies compare: boxes of the bandwidth and the run time of jobs, and when each policy's last job ends."""
+"""Draw how policies compare: boxes of the bandwidth and the run time of jobs, mean turnarounds, and makespans."""
 
 # matplotlib does not annotate its **kwargs.
 # pyright: reportUnknownMemberType=false
@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -18,29 +18,33 @@ if TYPE_CHECKING:
 
     from topoplace.experiments.simulate.metrics import Result
 
+_BARS: Final = {"mean turnaround": "mean_turnaround", "makespan": "makespan"}
+"""What each plot of bars shows, with the key of a summary."""
+
 
 def comparison(results: Sequence[Result], path: str | Path) -> None:
     """Draw box plots of bandwidth-sensitive jobs' effective bandwidth and run time, one box per result.
 
     If no bandwidth-sensitive job ran on a topology, they are of the waiting time and the slowdown of all jobs instead.
-    A third plot has the makespan, as what is good for single jobs may make all of them late. Each topology has a row of
-    plots. Boxes extend from the 25th to the 75th percentile, whiskers from the minimum
-    to the maximum. A result without such jobs has no box.
+    Two more plots have the mean turnaround, by which the best policy is found, and the makespan, as what is good for
+    single jobs may make all of them late. Each topology has a row of plots. Boxes extend from the 25th to the 75th
+    percentile, whiskers from the minimum to the maximum. A result without such jobs has no box.
     """
     by_topology: dict[str, list[Result]] = {}
     for result in results:
         by_topology.setdefault(result.topology.name, []).append(result)
     heights = [0.7 + 0.24 * len(group) for group in by_topology.values()]
-    figure, grid = figures.new(14, 0.6 + sum(heights), rows=len(by_topology), columns=3, heights=heights)
+    figure, grid = figures.new(18, 0.6 + sum(heights), rows=len(by_topology), columns=4, heights=heights)
     for row, (name, group) in zip(grid, by_topology.items(), strict=True):
         series = figures.policy_numbers([result.policy for result in group])
         for axes, (what, values) in zip(row[:2], _panels(group), strict=True):
             _boxes(axes, values, f"{figures.literal(name)}: {what}", series)
             axes.set_yticks(range(len(group)), [""] * len(group))
-        _ends(row[2], group, f"{figures.literal(name)}: makespan", series)
+        for axes, (what, key) in zip(row[2:], _BARS.items(), strict=True):
+            _bars(axes, group, key, f"{figures.literal(name)}: {what}", series)
         row[0].set_yticklabels([figures.literal(result.policy) for result in group], fontsize=9)
     figure.suptitle(
-        "Median (line), middle half (box), least and most (whiskers) of jobs; and when the last job ends",
+        "Median (line), middle half (box), least and most (whiskers) of jobs; mean turnaround; when the last job ends",
         fontsize=12,
     )
     figures.save(figure, path)
@@ -79,9 +83,9 @@ def _boxes(axes: Axes, values: Sequence[Any], title: str, series: Sequence[int])
     _finish(axes, len(values), title)
 
 
-def _ends(axes: Axes, group: Sequence[Result], title: str, series: Sequence[int]) -> None:
-    """Draw a horizontal bar for the makespan of each result, in hours if they are long."""
-    spans = np.array([float(result.summary()["makespan"]) for result in group])
+def _bars(axes: Axes, group: Sequence[Result], key: str, title: str, series: Sequence[int]) -> None:
+    """Draw a horizontal bar for a figure in seconds of each result's summary, in hours if they are long."""
+    spans = np.array([float(result.summary()[key]) for result in group])
     unit, seconds = figures.time_unit(float(np.nanmax(spans, initial=0.0)))
     bars = axes.barh(range(len(spans)), spans / seconds, 0.68, edgecolor="#222222", linewidth=0.8)
     for bar, number in zip(bars.patches, series, strict=True):

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from topoplace.experiments.report import figures
+from topoplace.topology.device_numbers import in_words
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,7 +71,7 @@ def _draw_bars(axes: Axes, result: Result, ran: NDArray[np.void], seconds: float
         columns = math.ceil(len(colours) / num_gpus)  # the legend must not be taller than the chart
         _legend(axes, columns)
     labelled = range(0, num_gpus, math.ceil(num_gpus / 64))
-    axes.set_yticks(labelled, [f"GPU {gpu}" for gpu in labelled], fontsize=8)
+    axes.set_yticks(labelled, [in_words([gpu], result.topology) for gpu in labelled], fontsize=8)
     axes.set_ylim(num_gpus - 0.4, -0.6)
 
 

@@ -17,7 +17,7 @@ from topoplace.engine.driver import PolicyDriver
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.memo import Memo
 from topoplace.engine.plan import Plan, QueuedJob
-from topoplace.engine.queueing import Ask, BatchWalk, Outcome, checked_queue, refuse_duplicates
+from topoplace.engine.queueing import Ask, BatchWalk, Outcome, checked_queue
 from topoplace.engine.requirements import cannot_honour
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.network_profile import NetworkProfile
@@ -119,12 +119,11 @@ class DRMaestro(PolicyDriver):
             now: Time in seconds.
 
         Raises:
-            ValueError: If a job id occurs twice among the oldest `window` jobs.
+            ValueError: If a job id occurs twice in the queue, or is that of a running job.
         """
         view = self.view_of(cluster)
         now = _checks.real(now, "now", ValueError, low=-math.inf)
-        entries = checked_queue(_checks.sequence(queue, "queue", ValueError)[: self.window])
-        refuse_duplicates(entries)
+        entries = checked_queue(queue, cluster)[: self.window]
         plan = BatchWalk(entries, _BatchRule(self, view, now), repeat=self.retry).plan()
         if self.costs.waiting == "rounds":
             self.rounds(view).count(entries, plan)

@@ -18,6 +18,7 @@ from topoplace.engine.machines.machine_class import Mask, members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
 from topoplace.errors import DeadlineError, SearchTimeoutError
+from topoplace.jobs import roles
 from topoplace.jobs.groups import MACHINE, Group
 from topoplace.jobs.together import preferred_of, required_of
 from topoplace.kernels.deadline import Countdown, check_deadline
@@ -53,6 +54,8 @@ _MOST_DIVIDED: Final = 256
 """Most tasks of a gang whose units are also divided."""
 _SHARE_OF_DIVIDED: Final = 0.4
 """Of the work, for mappings that divide units."""
+_SHARE_OF_WHOLE_ROLES: Final = 0.4
+"""Of the work, for mappings that begin with each role on one machine."""
 _SHARE_OF_ONE_SOCKET: Final = 0.2
 """Of the work, for mappings on one socket of each machine."""
 _ROUNDING: Final = 1e-6
@@ -177,6 +180,8 @@ class _Gang(NamedTuple):
     """The exchanges that are not in rings."""
     parts: list[Part] | None
     """The machines from which the search starts, where groups decide about these."""
+    is_bound: bool = True
+    """False if the search may leave the machines of `parts`."""
 
     @classmethod
     def of(cls, job: JobGraph, units: Ints, parts: list[Part] | None) -> Self:
@@ -247,8 +252,10 @@ class _Mapper:
         self._network = collective_network(view.cluster.topology, timing.rates)
 
     def best(self, gang: _Gang) -> Mapped | None:
-        """Return the fastest mapping of whole units; of single tasks or on one socket each if that is faster."""
+        """Return the fastest mapping of whole units; of roles, single tasks or on one socket each if that is faster."""
         best = self._in_regions(gang, self._offers)
+        if best is not None and self._may_begin_with_roles(gang, best):
+            best = self._faster(best, self._from_whole_roles(gang))
         if best is not None and self._may_divide_units(gang, best):
             singles = _Gang.of(self._request.job, np.arange(self._request.size)[:, None], None)
             best = self._faster(best, self._in_regions(singles, self._offers, _SHARE_OF_DIVIDED))
@@ -283,6 +290,28 @@ class _Mapper:
         is_small = self._request.size <= _MOST_DIVIDED
         return has_units and is_small and not _is_proven(best) and not self._countdown.is_up
 
+    def _may_begin_with_roles(self, gang: _Gang, best: Mapped) -> bool:
+        is_small = self._request.size <= _MOST_DIVIDED
+        has_roles = bool(self._request.job.roles) and not gang.parts
+        return has_roles and is_small and not _is_proven(best) and not self._countdown.is_up
+
+    def _from_whole_roles(self, gang: _Gang) -> Mapped | None:
+        """Return the fastest mapping found from machines that have a whole role each, as many as can be.
+
+        Other searches begin with tasks in the order of their ranks, so that small steps seldom separate two roles. Of
+        machines with unequal room, a role would get what is left of a used one, so the fullest do not count if the
+        others have enough.
+        """
+        job, sizes = self._request.job, self._offers.sizes
+        emptiest = self._offers.at(np.flatnonzero(sizes == sizes.max()))
+        offers = emptiest if int(emptiest.sizes.sum()) >= self._request.size else self._offers
+        whole = tuple([Group(tasks, prefer=MACHINE) for _, tasks in roles.tasks_of(job.roles)])
+        request = self._view.request(job.with_(groups=(*job.groups, *whole)))
+        parts = divided(request, offers, self._view)
+        if not parts:
+            return None
+        return self._over(gang._replace(parts=parts, is_bound=False), offers, _SHARE_OF_WHOLE_ROLES)
+
     def _may_use_one_socket_each(self, gang: _Gang, best: Mapped) -> bool:
         """Return True if a gang may be faster on one socket of each machine, where GPUs are not all alike."""
         is_small = self._request.size <= _MOST_DIVIDED
@@ -315,12 +344,14 @@ class _Mapper:
     def _searched(
         self, gang: _Gang, tree: MachineTree, least: float, share: float
     ) -> kernels.GangMapping | None:
-        job, (units, exchanges, _, parts), left = self._request.job, gang, self._countdown.left
+        job, left = self._request.job, self._countdown.left
+        units, exchanges, parts = gang.units, gang.exchanges, gang.parts
         # The machines of a region decide about nothing else.
-        is_free = parts is None or _is_in_one_region(gang, job)
-        start = np.empty(0, np.int64) if is_free or parts is None else tree.leaves_of(units, parts)
+        is_in_one = _is_in_one_region(gang, job)
+        start = np.empty(0, np.int64) if is_in_one or parts is None else tree.leaves_of(units, parts)
         if (start < 0).any():
             return None
+        is_free = parts is None or is_in_one or not gang.is_bound
         is_fixed = not is_free and bool(job.balanced)
         most = _MOST_WORK if self._others is None else _MOST_WORK_BESIDE_OTHERS
         work = min(most, _WORK_OF_AN_ITEM * len(units))
