@@ -88,10 +88,10 @@ def recorded(name: str) -> dict[str, Any]:
     }
 
 
-def state_of(name: str, size: int, mask: int, **others: Any) -> State:
+def state_of(name: str, size: int, mask: int) -> State:
     """Return the state of a page for a ring of `size` GPUs, with the busy GPUs of the bits of `mask`."""
     busy = copies.ranges(gpu for gpu in range(mask.bit_length()) if mask >> gpu & 1)
-    return State(machine=name, gpus=str(size), busy=busy, **{"part": "choices", **others})
+    return State(machine=name, gpus=str(size), busy=busy, part="choices")
 
 
 def _number(row: dict[str, Any], sets: _Texts, refusals: _Texts) -> int:
