@@ -19,16 +19,18 @@ const Searcher = location.protocol === "file:" ? class extends EventTarget {
   }
 } : Worker;
 
+const FEW = 3; // pages
 const QUERY = 2, RESULT = 3; // types of messages
 const IDLE = new Set(("a about after all am an and any are as at be been but by can could did do does for from get had has have how i if in into is it " +
   "its just keep let like make me my need no not of on only or our out over set should so still than that the them then there they this to too two up " +
   "us use used using want was way we what when where which while who why will with without would you your").split(" "));
 
-/** The theme finds pages with any of the words. Those with all of them are left, or with most if none has all. */
+/** The theme finds pages with any of the words. Those with all of them are left, and where these are few, those with most. */
 function best(pages) {
   const count = (sections) => new Set(sections.flatMap(({ terms }) => Object.keys(terms).filter((term) => terms[term]))).size;
-  const most = Math.max(...pages.map(count));
-  return pages.filter((page) => count(page) === most);
+  const left = [];
+  for (let words = Math.max(...pages.map(count)); words > 0 && left.length < FEW; words--) left.push(...pages.filter((page) => count(page) === words));
+  return left;
 }
 
 window.Worker = class extends Searcher {
