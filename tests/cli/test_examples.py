@@ -10,6 +10,7 @@ from typing import Final
 import pytest
 
 from command_line import Call, run
+from offline_commands import NOT_HERE, why_not
 from topoplace import cli
 from topoplace.cli.command_tree import command_tree, leaves
 from topoplace.cli.example_files import FILES, content
@@ -17,37 +18,14 @@ from topoplace.cli.example_files import FILES, content
 EXAMPLES: Final = tuple(
     dict.fromkeys(example for leaf in leaves(command_tree(cli.command_parser())) for example in leaf.examples)
 )
-NOT_HERE: Final = {
-    "discover --check": "needs a GPU of this host",
-    "explore": "serves until Ctrl-C",
-    "collective measure": "needs GPUs and nccl-tests",
-    "profile record": "needs counters of GPUs or NICs",
-    "slurm run": "needs a Slurm cluster",
-    "slurm launch": "needs a job of Slurm",
-    "slurm release": "needs a Slurm cluster",
-    "kubernetes device-plugin": "needs a kubelet",
-    "kubernetes scheduler": "needs a Kubernetes cluster",
-    "kubernetes extender": "needs a Kubernetes cluster",
-    "kubernetes label": "needs a Kubernetes cluster",
-    "papers mapa --jobs": "takes minutes; --quick runs the same code",
-    "papers sc17 --jobs": "takes minutes; --quick runs the same code",
-    "papers drmaestro --jobs": "takes minutes; --quick runs the same code",
-    "papers gpuaas --jobs": "takes minutes; --quick runs the same code",
-    "papers tsubame --jobs": "takes minutes; --quick runs the same code",
-}
-"""Examples that no host can run without more than a folder, by how they begin, and why."""
 LONG: Final = ("papers", "demo")
 """Commands that take seconds to a minute; `make reproductions` runs them."""
 NEGATIVE: Final = {"topoplace show today.json --since monday.json": 1}
 """Examples whose answer is a negative one, with their exit codes."""
 
 
-def skipped(example: str) -> str | None:
-    return next((why for begin, why in NOT_HERE.items() if example.startswith(f"topoplace {begin}")), None)
-
-
 def cases() -> list[object]:
-    here = [example for example in EXAMPLES if skipped(example) is None]
+    here = [example for example in EXAMPLES if why_not(example.removeprefix("topoplace ")) is None]
     return [
         pytest.param(example, marks=pytest.mark.reproduction if example.split()[1] in LONG else ())
         for example in here

@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import random
 import re
-import shlex
+import subprocess
+import sys
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,8 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from command_line import Call
 from topoplace import policies
-from topoplace.cli.explorer import copies
+from topoplace.cli.explorer import presets, subject
 from topoplace.cli.explorer.answer import answer, choices
 from topoplace.cli.explorer.state import MAX_TEXT, State, StateError
 
@@ -183,6 +183,68 @@ def test_many_machines_are_tiles_that_open() -> None:
     assert opened["svg"].count('class="gpu busy"') >= 8
 
 
+@pytest.mark.parametrize(("machine", "count"), [("dgx-h100", 128), ("minsky", 256), ("gb200-nvl72", 14)])
+def test_many_machines_fit_the_height_and_have_names(machine: str, count: int) -> None:
+    """With up to 1,024 GPUs, each machine says which it is: by its GPUs' numbers, or by the end of its name."""
+    drawing = answered(machine=machine, count=count, width=615, height=520, busy="0-3", gpus="4")["drawing"]
+    found = re.search(r'viewBox="0 0 [\d.]+ ([\d.]+)"', drawing["svg"])
+    assert found
+    assert float(found[1]) <= 520
+    tiles = re.findall(
+        r'data-machine="(\d+)"><title>(\S+):[^<]*</title><rect[^>]*/><text[^>]*>([^<]+)', drawing["svg"]
+    )
+    assert len(tiles) == len(drawing["tiles"])
+    assert all(name.endswith(shown) and shown for _, name, shown in tiles)
+    assert drawing["machines"]
+
+
+def test_a_few_machines_show_their_gpus() -> None:
+    drawing = answered(machine="dgx-h100", count=9, width=615, height=520)["drawing"]
+    assert drawing["svg"].count("data-gpu=") == 72
+    assert drawing["tiles"] == []
+
+
+# ---- presets and fabrics ----
+
+
+@pytest.mark.parametrize(
+    ("machine", "count"), [*((name, 1) for name in tp.machines.names()), ("dgx1-v100", 3), ("gb200-nvl72", 3)]
+)
+def test_presets_are_what_the_fields_say_then(machine: str, count: int) -> None:
+    offered = answered(machine=machine, count=count)["about"]["presets"]
+    assert offered[:2] == ["idle", "half in use, scattered"]
+    for name in offered:
+        found = answered(machine=machine, count=count, gpus="2", preset=name, part="choices")
+        assert found["problem"] is None
+        stated = answered(machine=machine, count=count, gpus="2", part="choices", **found["fields"])
+        assert stated["drawing"] == found["drawing"]
+        assert stated["fields"] == {}
+    drained = "one machine drained, half in use"
+    assert (drained in offered) == (answered(machine=machine, count=count)["about"]["machines"] > 1)
+
+
+def test_a_drained_machine_gets_no_task() -> None:
+    found = answered(machine="dgx-h100", count=4, preset="one machine drained, half in use")
+    assert found["fields"]["unhealthy"] == "0-7"
+    assert all(min(row["gpus"]) > 7 for row in found["rows"] if row["gpus"])
+
+
+def test_one_gpu_of_each_socket_is_in_use() -> None:
+    topology = tp.machines.get("dgx1-v100")
+    busy = presets.fields(topology, "one GPU of each socket in use")["busy"].split(",")
+    assert [topology.gpus[int(gpu)].socket for gpu in busy] == [0, 1]
+
+
+@pytest.mark.parametrize("fabric", [name for name in subject.FABRICS if name])
+def test_a_fabric_joins_machines_and_choices_differ(fabric: str) -> None:
+    state = {"machine": "dgx-h100", "count": 16, "gpus": "16", "fabric": fabric}
+    topology = subject.whole(State.of(state), None)
+    assert [level.name for level in topology.levels][-1] == "spine"
+    assert any(level.rail for level in topology.levels) == fabric.startswith("rails")
+    rows = answered(**state, preset="half in use, scattered")["rows"]
+    assert len({row["seconds"] for row in rows if row["gpus"]}) > 1
+
+
 # ---- what people copy ----
 
 
@@ -195,6 +257,9 @@ STATES = [
     {"machine": "tpu-v4-64", "pattern": "torus", "gpus": "2x2", "busy": "0-9"},
     {"count": 4, "gpus": "16", "busy": "0,3,5,9"},
     {"links": "0-3=lost", "unhealthy": "7", "busy": "7"},
+    {"unhealthy": "1,2", "busy": "0"},
+    {"count": 8, "gpus": "16", "busy": "0-2", "fabric": "rails of 4, spine 2:1", "unhealthy": "3"},
+    {"machine": "", "text": HOST, "gpu_model": "V100", "gpus": "2"},
 ]
 
 
@@ -204,23 +269,19 @@ def test_the_copied_program_places_the_same(
 ) -> None:
     found, row = chosen(fields)
     monkeypatch.chdir(tmp_path)
-    write_topology(fields, found)
     scope: dict[str, Any] = {}
     exec(found["detail"]["python"], scope)
     assert list(scope["placement"].gpus) == row["gpus"]
 
 
 @pytest.mark.parametrize("fields", STATES, ids=str)
-def test_the_copied_command_places_the_same(
-    fields: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: Call
-) -> None:
+def test_the_copied_command_places_the_same(fields: dict[str, Any], tmp_path: Path) -> None:
     found, row = chosen(fields)
-    monkeypatch.chdir(tmp_path)
-    write_topology(fields, found)
-    _, *words = shlex.split(found["detail"]["command"])
-    done = call(*words, "--json")
-    assert done.code == 0, done.err
-    assert json.loads(done.out)["placement"]["gpus"] == row["gpus"]
+    command = found["detail"]["command"].replace(
+        "topoplace place", f"{sys.executable} -m topoplace place --json", 1
+    )
+    done = subprocess.run(["bash", "-c", command], cwd=tmp_path, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout)["placement"]["gpus"] == row["gpus"]
 
 
 def chosen(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -229,12 +290,6 @@ def chosen(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     row = next(row for row in found["rows"] if row["policy"] == found["detail"]["policy"])
     assert row["gpus"]
     return found, row
-
-
-def write_topology(fields: dict[str, Any], found: dict[str, Any]) -> None:
-    if found["detail"]["needs_file"]:
-        text = copies.topology_json(State.of({"machine": "dgx1-v100"} | fields), None)
-        Path("topology.json").write_text(text, "utf-8")
 
 
 def test_environment_and_launch_files_are_those_of_the_placement() -> None:
@@ -279,6 +334,8 @@ def test_the_topology_of_the_command_is_that_without_a_machine() -> None:
         ({"machine": "tpu-v4-64", "count": 12_500}, "count", "800,000 GPUs: the page shows up to 100,000"),
         ({"text": "hello"}, "text", ""),
         ({"text": "\0" * 99}, "text", ""),
+        ({"fabric": "rail", "count": 2}, "fabric", "'rail' is not one of"),
+        ({"preset": "full"}, "preset", "'full' is not one of idle"),
         ({"busy": "8"}, "busy", "in use '8': GPU 8: the GPUs are 0..7"),
         ({"busy": "0-999999999"}, "busy", "the GPUs are 0..7"),
         ({"busy": "0;1"}, "busy", "not GPU numbers"),

@@ -15,6 +15,8 @@ import pytest
 import topoplace as tp
 from browser import CHROMIUM
 from explore_page import result_of, with_tools
+from topoplace.cli import gpu_list
+from topoplace.cli.explorer import presets
 from topoplace.cli.explorer import server as serving
 from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.server import Server
@@ -40,10 +42,12 @@ def visit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visit]:
         thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
 
-        def visited(script: str, width: int = 1300, flags: tuple[str, ...] = (), **state: Any) -> Any:
+        def visited(
+            script: str, width: int = 1300, flags: tuple[str, ...] = (), height: int = 1600, **state: Any
+        ) -> Any:
             scripts.append(script)
             hash_ = f"#{quote(json.dumps(state))}" if state else ""
-            return result_of(server.address + hash_, tmp_path, width, flags)
+            return result_of(server.address + hash_, tmp_path, width, flags, height)
 
         yield visited
         server.shutdown()
@@ -211,6 +215,68 @@ def test_a_pasted_text_with_a_fault_shows_its_line(visit: Visit) -> None:
     assert found["then"] == [True, ["0", "1"], ""]
 
 
+def test_another_machine_opens_half_in_use_and_presets_change_it(visit: Visit) -> None:
+    found = visit("""
+        await type("machine", "torus2d-16"); const half = [form.busy.value, view.preset];
+        const kept = JSON.parse(decodeURIComponent(location.hash.slice(1)));
+        const choose = async (name) => { await type("preset", name); return [form.busy.value, form.unhealthy.value]; };
+        const idle = await choose("idle");
+        await type("fabric", "leaves of 4, spine 2:1"); const count = form.count.value;
+        const drained = await choose("one machine drained, half in use");
+        element("clear").click(); await settled();
+        return { half, kept, idle, count, drained, cleared: [form.busy.value, form.unhealthy.value] };
+    """)
+    fields = presets.fields(tp.machines.get("torus2d-16"), "half in use, scattered")
+    assert found["half"] == [fields["busy"], ""]
+    assert (found["kept"]["busy"], "preset" in found["kept"]) == (fields["busy"], False)
+    assert found["idle"] == found["cleared"] == ["", ""]
+    assert (found["count"], found["drained"][1]) == ("16", "0-15")
+
+
+def test_scatter_draws_random_gpus_that_are_healthy(visit: Visit) -> None:
+    found = visit(
+        """
+        const draws = [];
+        for (let i = 0; i < 3; i++) { element("scatter").click(); await settled(); draws.push(form.busy.value); }
+        await type("share", "25");
+        return { draws, quarter: [...read(form.busy.value)], rows: shownRows().length };
+        """,
+        machine="dgx-h100",
+        count=16,
+        unhealthy="0-7",
+    )
+    assert len(set(found["draws"])) > 1
+    for text in found["draws"]:
+        assert len(gpu_list.parse(text, 128, "busy")) == 60
+    assert len(found["quarter"]) == 30
+    assert min(found["quarter"]) > 7
+    assert found["rows"] == len(tp.policies.names())
+
+
+@pytest.mark.parametrize(
+    "state", [{"machine": "dgx1-v100", "busy": "0,5"}, {"machine": "dgx-h100", "count": 128}]
+)
+def test_the_choice_is_in_view_with_all_machines(visit: Visit, state: dict[str, Any]) -> None:
+    """It stays there beside the policies, however far these are scrolled."""
+    found = visit(
+        """
+        const within = (id) => {
+          const box = element(id).getBoundingClientRect();
+          return box.top >= 0 && box.bottom <= innerHeight;
+        };
+        const first = [within("choice"), within("drawing")];
+        scrollTo(0, document.body.scrollHeight); await wait(50);
+        return { first, then: [within("choice"), within("drawing")], scrolled: scrollY > 0,
+            said: element("choice").textContent };
+        """,
+        height=800,
+        **state,
+    )
+    assert found["first"] == found["then"] == [True, True]
+    assert found["scrolled"]
+    assert found["said"].startswith("least-time takes GPUs ")
+
+
 def test_a_tile_opens_its_machine_and_closes(visit: Visit) -> None:
     found = visit(
         """
@@ -291,6 +357,7 @@ def test_the_keyboard_reaches_all_that_can_be_used(visit: Visit) -> None:
     """Each field and button of both tabs takes the focus; of tabs, GPUs and policies, one takes it for all."""
     found = visit(
         """
+        for (const one of all("details")) one.open = true;
         const reach = () => all("input,select,textarea,button,[role=listbox],[role=slider],svg")
           .filter((one) => one.getClientRects().length && !one.disabled && one.type !== "file");
         const missed = (things) => things.filter((one) => {

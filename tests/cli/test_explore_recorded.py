@@ -93,7 +93,7 @@ def test_a_click_is_answered_without_a_server(files: dict[str, str], tmp_path: P
     for one in served["detail"]["left"]:
         assert f"{one['size']} GPU" in found["after"]["left"]
     assert "topoplace explore" in found["said"]
-    assert found["fields"] == ["machine", "pattern", "gpus", "busy"]
+    assert found["fields"] == ["machine", "pattern", "gpus", "busy", "preset", "share"]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium")

@@ -19,10 +19,12 @@ import pytest
 
 import topoplace as tp
 from command_line import Call, hear_interrupts
+from topoplace.cli import gpu_list
 from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.server import MAX_BODY, Server
 from topoplace.cli.explorer.state import State
 
+HALF = "half in use, scattered"
 STATE = {"machine": "dgx1-v100", "busy": "0,5"}
 JSON = {"Content-Type": "application/json"}
 
@@ -226,7 +228,7 @@ def test_the_command_serves_until_ctrl_c() -> None:
         connection = http.client.HTTPConnection(found[1], timeout=30)
         connection.request("GET", f"{found[2]}start.json")
         found = json.loads(connection.getresponse().read())
-        assert (found["start"], found["own"]) == ({"machine": "summit", "busy": ""}, None)
+        assert (found["start"], found["own"]) == ({"machine": "summit", "preset": HALF}, None)
         connection.close()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130
@@ -249,7 +251,7 @@ def test_a_built_in_machine_opens_in_use_so_that_choices_differ(
     found = answer(State.of({**server.start, "part": "choices"}))
     assert found["problem"] is None
     assert len({tuple(row["gpus"]) for row in found["rows"] if row["gpus"]}) > 1
-    busy = server.start["busy"].split(",")
+    busy = gpu_list.parse(found["fields"]["busy"], tp.machines.get(name).num_gpus, "busy")
     assert len(busy) == min(tp.machines.get(name).num_gpus // 2, tp.machines.get(name).num_gpus - 6)
 
 

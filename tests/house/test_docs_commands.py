@@ -1,4 +1,4 @@
-"""The commands that README.md and docs/ show: all are understood, the tutorial's run, transcripts print what they say.
+"""The commands that README.md and docs/ show: all are understood, and run where they can; transcripts are true.
 
 An indented block that begins with `$` is a transcript: `$ cat FILE` shows a file, and another command prints what
 follows it.
@@ -6,15 +6,21 @@ follows it.
 
 from __future__ import annotations
 
+import gzip
 import re
 import shlex
+import shutil
 from collections.abc import Iterator
+from glob import glob
 from pathlib import Path
+from typing import Final
 
 import pytest
 
 from command_line import run
+from offline_commands import NOT_HERE, why_not
 from topoplace.cli import command_parser
+from topoplace.cli.example_files import FILES, content
 
 REPOSITORY = Path(__file__).parents[2]
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").rglob("*.md"))]
@@ -69,11 +75,77 @@ def test_commands_of_the_tutorial_run(tmp_path: Path) -> None:
         assert (done.returncode, done.stderr) == (0, ""), arguments
 
 
-@pytest.mark.parametrize(("page", "count"), [("beside", 1), ("mig", 2), ("starting", 1), ("training", 1)])
-def test_the_first_commands_of_a_page_run_on_the_examples(page: str, count: int, tmp_path: Path) -> None:
-    assert run("example", "--all", cwd=tmp_path).returncode == 0
-    for arguments in commands(REPOSITORY / f"docs/{page}.md")[:count]:
-        assert run(*arguments, cwd=tmp_path).returncode == 0, arguments
+MODELS: Final = "job_id,submit_s,num_gpus,model\n1,0,2,vgg\n2,5,1,alexnet\n"
+IN_DOCS: Final = {
+    **NOT_HERE,
+    "discover  ": "needs a GPU of this host",
+    "kubernetes resource-slices": "needs a GPU of this host",
+    "collective dgx1-v100 --gpus 2 --rates": "needs what `collective measure` writes",
+    "simulate openb-nodes": "needs Alibaba's trace",
+    "papers tsubame --log": "needs the accounting logs",
+    "state /var": "needs a scheduler that runs",
+    "sweep": "takes a minute; the manual's sweep runs",
+    "suite": "needs the package of a reader",
+    "place cluster.json --parallel tensor=4,pipeline=4,data=32": "needs a cluster of 512 GPUs",
+}
+"""Commands of the docs that do not run here, by how they begin, and why."""
+OWN: Final = {
+    "after.json": "today.json",
+    "before.json": "monday.json",
+    "gres.conf": None,
+    "jobs.txt": None,
+    "node1.txt": "topo.txt",
+    "nodes.txt": None,
+    "trace.csv.gz": None,
+    "year.swf": "cluster.swf",
+}
+"""Files that readers have of their own, and the example that stands for each."""
+ELSEWHERE: Final = ("command-line", "tutorial")
+"""Pages whose commands other tests run: the manual's examples, and the tutorial's."""
+
+
+def lone_commands(page: Path) -> list[list[str]]:
+    """Return the commands of a page that are in no transcript and can run here, with the files that `*` stands for."""
+    shown = commands(page)
+    for block in blocks(page):
+        if block.startswith("$ "):
+            shown = [one for one in shown if f"$ topoplace {shlex.join(one)}" not in block]
+    return [one for one in shown if why_not(f"{shlex.join(one)}  ", IN_DOCS) is None]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with the files of `topoplace example --all`, and those that readers have."""
+    for name in FILES:
+        (tmp_path / name).write_bytes(content(name))
+    for name, example in OWN.items():
+        if example:
+            shutil.copy(tmp_path / example, tmp_path / name)
+    nodes, jobs = content("scontrol.txt").split(b"JobId=", 1)
+    (tmp_path / "nodes.txt").write_bytes(nodes)
+    (tmp_path / "jobs.txt").write_bytes(b"JobId=" + jobs)
+    (tmp_path / "trace.csv.gz").write_bytes(gzip.compress(MODELS.encode()))
+    (tmp_path / "gres.conf").write_text("NodeName=tux3 Name=gpu Type=v100 File=/dev/nvidia[0-3]\n", "utf-8")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    "page",
+    [page for page in PAGES if page.stem not in ELSEWHERE and lone_commands(page)],
+    ids=lambda page: page.stem,
+)
+def test_commands_of_a_page_run_as_printed(page: Path, folder: Path) -> None:
+    """They end with 0, or with 1 for a negative answer, such as a refusal."""
+    for arguments in lone_commands(page):
+        words = [name for word in arguments for name in sorted(glob(word, root_dir=folder)) or [word]]
+        done = run(*words, cwd=folder, stdin=content("topo.txt"))
+        assert done.returncode in (0, 1), (arguments, done.stderr)
+        assert done.stdout, arguments
+
+
+def test_each_reason_not_to_run_a_command_is_of_one_that_the_docs_show() -> None:
+    shown = [f"{shlex.join(arguments)}  " for page in PAGES for arguments in commands(page)]
+    assert [begin for begin in IN_DOCS if not any(one.startswith(begin) for one in shown)] == []
 
 
 def transcripts() -> list[tuple[Path, str]]:

@@ -65,6 +65,17 @@ QUESTIONS = [
     Question("why was my job refused", "refusals", "explain"),
     Question("test my own policy", "testing", "check_policy"),
     Question("simulate my trace", "simulator", "topoplace simulate"),
+    Question("a gpu is broken, keep it out", "broken", "with_unhealthy"),
+    Question("why is my job still waiting", "when", "topoplace when"),
+    Question("set CUDA_VISIBLE_DEVICES for torchrun", "starting", "placement.env()"),
+    Question("pipeline parallel across two nodes", "training", "--parallel"),
+    Question("vllm with two replicas on one machine", "questions", "tensor=4,pipeline=2"),
+    Question("compare my policy against random with confidence intervals", "sweeps", "confidence intervals"),
+    Question("undo an allocation if the launch fails", "questions", "cluster.what_if()"),
+    Question("does it support mi300x", "questions", "topoplace show"),
+    Question("thread safety", "concepts", "threading.Lock"),
+    Question("grafana", "questions", "Prometheus"),
+    Question("cite the software", "questions", "CITATION.cff"),
 ]
 """The questions of readers: a scheduler's developer, an operator of a cluster, a researcher, a user of one machine."""
 
@@ -134,6 +145,17 @@ def name_of(address: str, site: Path) -> str:
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.typed)
 def test_the_page_is_found(question: Question, found: dict[str, list[str]]) -> None:
     assert question.page in found[question.typed][:3]
+
+
+@pytest.mark.parametrize("typed", ["mig slices", "degraded link", "grafana"])
+def test_pages_with_all_words_are_found(typed: str, found: dict[str, list[str]], site: Path) -> None:
+    """Of a word that few pages have, these are all; words that say nothing do not count."""
+    words = [word.removesuffix("s") for word in typed.split()]
+    pages = found[typed]
+    assert pages
+    for page in pages:
+        text = (site / f"{page}.html").read_text("utf-8").lower()
+        assert all(word in text for word in words), page
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=lambda question: question.typed)

@@ -61,9 +61,11 @@ def with_tools(script: str) -> str:
     return _TOOLS.replace("TEST", script)
 
 
-def result_of(address: str, folder: Path, width: int = 1300, flags: tuple[str, ...] = ()) -> Any:
+def result_of(
+    address: str, folder: Path, width: int = 1300, flags: tuple[str, ...] = (), height: int = 1600
+) -> Any:
     """Return what the script in a page returns; an error in the page fails the test."""
-    text = dumped(address, folder, width, flags)
+    text = dumped(address, folder, width, flags, height)
     found = re.search(r'<output id="result">(.*?)</output>', text, re.DOTALL)
     assert found, text[:3000]
     values = json.loads(html.unescape(found[1]))

@@ -66,7 +66,9 @@ const source = (() => {
     return `topoplace place ${state.machine} --pattern ring --gpus ${state.gpus} --sensitive${held} --policy ${state.policy}`;
   }
 
-  async function answer(state) {
+  async function answer(asked) {
+    const fields = about(asked)?.presets[asked.preset] ?? {};
+    const state = { ...asked, ...fields };
     const problem = missing(state);
     const busy = read(state.busy);
     const rows = problem ? [] : rowsOf(state, state.gpus.trim(), busy);
@@ -74,11 +76,11 @@ const source = (() => {
     const drawing = about(state) ? drawn(state, busy, shown) : null;
     const detail = shown && {
       policy: shown.policy, candidates: [], complete: true, rings: shown.words ?? "", left: left(state, busy, shown),
-      command: command(state, busy), python: "", environment: "", launch: {}, start: "", needs_file: false,
+      command: command(state, busy), python: "", environment: "", launch: {}, start: "",
     };
-    return { problem, about: about(state)?.about ?? null, drawing, rows, detail: detail ?? null };
+    return { problem, about: about(state)?.about ?? null, drawing, rows, fields, detail: detail ?? null };
   }
 
   const machines = Object.keys(RECORDED.machines);
-  return { isRecorded: true, start: async () => ({ ...RECORDED, machines, patterns: ["ring"], own: null }), answer };
+  return { isRecorded: true, start: async () => ({ ...RECORDED, machines, patterns: ["ring"], fabrics: [""], own: null }), answer };
 })();

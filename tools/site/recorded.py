@@ -13,7 +13,7 @@ from typing import Any
 
 import topoplace as tp
 from topoplace import drawing
-from topoplace.cli.explorer import copies
+from topoplace.cli.explorer import copies, presets
 from topoplace.cli.explorer.answer import answer, choices, rings_in_words
 from topoplace.cli.explorer.state import State
 from topoplace.drawing import style
@@ -45,7 +45,7 @@ def page() -> dict[str, str]:
 
 def script(names: tuple[str, ...]) -> str:
     """Return the script that holds the answers for machines."""
-    offered = {"policies": choices()["policies"], "default": choices()["default"], "start": START}
+    offered = {key: choices()[key] for key in ("policies", "default", "presets")} | {"start": START}
     held = {**offered, "machines": {name: recorded(name) for name in names}}
     return f"const RECORDED = {json.dumps(held, separators=(',', ':'))};\n"
 
@@ -80,6 +80,7 @@ def recorded(name: str) -> dict[str, Any]:
     chosen = list(sets.number_of)
     return {
         "about": answer(state_of(name, 2, 0))["about"],
+        "presets": {preset: presets.fields(topology, preset) for preset in presets.PRESETS},
         "rows": rows,
         "refusals": list(refusals.number_of),
         "sets": [_figures(topology, gpus, figures[gpus]) for gpus in chosen],
@@ -87,10 +88,10 @@ def recorded(name: str) -> dict[str, Any]:
     }
 
 
-def state_of(name: str, size: int, mask: int, **others: Any) -> State:
+def state_of(name: str, size: int, mask: int) -> State:
     """Return the state of a page for a ring of `size` GPUs, with the busy GPUs of the bits of `mask`."""
     busy = copies.ranges(gpu for gpu in range(mask.bit_length()) if mask >> gpu & 1)
-    return State(machine=name, gpus=str(size), busy=busy, **{"part": "choices", **others})
+    return State(machine=name, gpus=str(size), busy=busy, part="choices")
 
 
 def _number(row: dict[str, Any], sets: _Texts, refusals: _Texts) -> int:

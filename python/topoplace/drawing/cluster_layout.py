@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import string
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
 MAX_DRAWN_GPUS: Final = 1024
 """Of more GPUs, each machine is one tile."""
 _TILES: Final = (30.0, 24.0, 18.0, 14.0, 11.0, 9.0, 7.0, 5.0, 3.0)
+_NAMED_TILES: Final = (64.0, 56.0, 48.0, 42.0, 36.0, 32.0, 28.0, 25.0, 22.0)
+_NAME: Final = 11.0
 _TALLEST: Final = 1100.0
 _CELL: Final = (17.0, 16.0)
 _SHARE_WORDS: Final = ("idle", *(f"up to {share} in use" for share in "⅛¼⅜½⅝¾⅞"), "full")
@@ -63,16 +67,21 @@ class _Machines:
     has_wires: bool = False
     has_labels: bool = True
     """False if the domains around tiles have no room for their names."""
+    has_names: bool = False
+    """True if tiles have room for their own."""
 
 
 def draw(frame: Frame) -> float:
     """Draw the machines below the top of `frame`, and return where the drawing ends."""
     topology = frame.states.topology
-    root = _domains(topology)
-    machines = _sizes(frame, root)
+    root, machines = _laid_out(frame)
     _Painter(frame, machines).paint(root, frame.x, frame.y)
     bottom = frame.y + root.height
-    text = _not_drawn(topology) if machines.columns else f"A tile is a machine. {_levels_in_words(topology)}"
+    text = (
+        _not_drawn(topology)
+        if machines.columns
+        else f"{_tiles_in_words(machines)}. {_levels_in_words(topology)}"
+    )
     if not text:
         return bottom
     text = fitted(text, frame.width, 11)
@@ -87,6 +96,10 @@ def _not_drawn(topology: Topology) -> str:
     return f"Not drawn: {total:,} direct links; draw one machine to see them." if total else ""
 
 
+def _tiles_in_words(machines: _Machines) -> str:
+    return "A tile is a machine" + (", with the end of its name" if machines.has_names else "")
+
+
 def _levels_in_words(topology: Topology) -> str:
     """Return the levels of a network, innermost first: how many domains, and what a GPU has in them."""
     parts: list[str] = []
@@ -98,10 +111,10 @@ def _levels_in_words(topology: Topology) -> str:
     return " · ".join(parts)
 
 
-def _domains(topology: Topology) -> _Domain:
+def _domains(topology: Topology, *, are_small_left_out: bool = False) -> _Domain:
     """Return the cluster as domains in domains; levels that say no more than those around them are left out."""
     levels = list(zip(topology.levels, topology.pairs.of_levels, strict=True))[::-1]
-    if topology.num_gpus > MAX_DRAWN_GPUS:
+    if are_small_left_out:
         large = [entry for entry in levels if len(set(entry[0].domains)) * _FEW < topology.num_machines]
         levels = large or levels
     return _Domain(
@@ -129,9 +142,10 @@ def _split(levels: Sequence[tuple[Level, Link]], machines: Sequence[int]) -> Seq
 # ---- sizes ---------------------------------------------------------------------------------------------------------
 
 
-def _sizes(frame: Frame, root: _Domain) -> _Machines:
-    """Set the sizes of all domains, and return that of machines."""
+def _laid_out(frame: Frame) -> tuple[_Domain, _Machines]:
+    """Return the domains with their sizes, and that of machines: as boxes with GPUs if they fit, else as tiles."""
     topology = frame.states.topology
+    sizes = [_Machines(side, side, 0, has_names=True) for side in _NAMED_TILES if frame.height < math.inf]
     if topology.num_gpus <= MAX_DRAWN_GPUS:
         most = max(template.num_gpus for template in topology.templates) if topology.tiling else 0
         most = most or max(map(len, topology.gpus_of.values()))
@@ -140,15 +154,19 @@ def _sizes(frame: Frame, root: _Domain) -> _Machines:
         machines = _Machines(
             columns * (_CELL[0] + 1) + 7, rows * (_CELL[1] + 2) + _LABEL + 4, columns, rows == 1
         )
+        sizes = [machines, *sizes]
+    root = _domains(topology)
+    for machines in sizes:
         _measure(root, frame.width, machines, is_root=True)
-        return machines
-    machines = _Machines(_TILES[0], _TILES[0], 0)
+        if root.height <= frame.height:
+            return root, machines
+    root = _domains(topology, are_small_left_out=True)
     for side, has_labels in product(_TILES, (True, False)):
         machines = _Machines(side, side, 0, has_labels=has_labels)
         _measure(root, frame.width, machines, is_root=True)
-        if root.height <= _TALLEST:
-            break
-    return machines
+        if root.height <= min(_TALLEST, frame.height):
+            return root, machines
+    return root, machines
 
 
 def _measure(domain: _Domain, width: float, machines: _Machines, *, is_root: bool = False) -> None:
@@ -222,6 +240,8 @@ def _squarish(domain: _Domain, machines: _Machines, room: float) -> float:
         columns = math.ceil(count / 2) if domain.is_switched else min(8, count)
     else:
         columns = math.ceil(math.sqrt(count * 1.5))
+        if machines.has_names:
+            columns = math.ceil(count / math.ceil(count / columns))  # full rows
     return columns * (machines.width + gap)
 
 
@@ -237,6 +257,8 @@ class _Painter:
         self._topology = frame.states.topology
         self._gpus_of = list(self._topology.gpus_of.values())
         self._bar_of: dict[int, Link | None] = {}
+        self._start = ""
+        """How the names of all machines of a domain begin, without their numbers."""
 
     def paint(self, domain: _Domain, x: float, y: float) -> None:
         """Draw a domain whose upper left corner is at (x, y)."""
@@ -251,6 +273,8 @@ class _Painter:
         elif middle := _middle(domain, self._machines):
             self._paint_switched(domain, places, (x + pad, top), middle)
         else:
+            names = [self._topology.machine_names[machine] for machine in domain.machines]
+            self._start = os.path.commonprefix(names).rstrip(string.digits)  # noqa: RUF071 (of letters)
             for machine, (left, row) in zip(domain.machines, places, strict=False):
                 self._paint_machine(machine, x + pad + left, top + row)
 
@@ -365,16 +389,26 @@ class _Painter:
     def _paint_tile(self, machine: int, x: float, y: float) -> None:
         gpus = self._gpus_of[machine]
         used = len(gpus) - int(self._states.free_of[machine])
-        jobs = Counter(job for gpu in gpus if (job := self._states.job_of.get(gpu)))
+        jobs = (
+            Counter(job for gpu in gpus if (job := self._states.job_of.get(gpu)))
+            if self._states.colour_of
+            else {}
+        )
         classes = f"tile {self._tile_state(gpus, used, jobs)}"
         title = f"{self._topology.machine_names[machine]}: "
         title += f"{used} of {len(gpus)} GPUs in use" if self._states.is_use_known else f"{len(gpus)} GPUs"
         if jobs:
             title += f" by {', '.join(list(jobs)[:4])}{' …' if len(jobs) > 4 else ''}"
         side = self._machines.width
-        self._scene.add(Rect(x, y, side, side), classes=classes, data={"machine": str(machine)}, title=title)
+        shapes: list[Rect | Text] = [Rect(x, y, side, side)]
+        if self._machines.has_names:
+            name = self._topology.machine_names[machine]
+            shown = _tail(name.removeprefix(self._start) or name, side - 2)
+            label = Text(x + side / 2, y + _NAME - 2.5, shown, 8.5)
+            shapes = [Rect(x, y, side, side, "page"), label, Rect(x, y + _NAME, side, side - _NAME)]
+        self._scene.add(*shapes, classes=classes, data={"machine": str(machine)}, title=title)
 
-    def _tile_state(self, gpus: Sequence[int], used: int, jobs: Counter[str]) -> str:
+    def _tile_state(self, gpus: Sequence[int], used: int, jobs: Mapping[str, int]) -> str:
         """Return the classes of a machine, and have the legend explain them."""
         states = self._states
         if states.task_of and any(gpu in states.task_of for gpu in gpus):
@@ -391,7 +425,7 @@ class _Painter:
         self._scene.explain(f"tile share-{step}", _SHARE_WORDS[step])
         if not jobs:
             return f"share-{step}"
-        number = states.colour_of[jobs.most_common(1)[0][0]]
+        number = states.colour_of[max(jobs, key=lambda job: jobs[job])]
         self._scene.explain(f"tile job-{number}", states.job_words(number))
         return f"share-{step} job-{number}"
 

@@ -25,6 +25,8 @@ class Frame:
     x: float
     y: float
     width: float
+    height: float
+    """What machines may take, of which there are many; they are smaller then."""
     traffic: Traffic
     wiring: Wiring
     _over: dict[tuple[LinkKind, ...], dict[int, list[Pair]]] = field(

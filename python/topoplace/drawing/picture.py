@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -23,6 +24,8 @@ WIDTH: Final = 800
 _NARROWEST, _WIDEST = 320, 4000
 _TITLE: Final = 15.0
 _MARGIN: Final = 14.0
+_AROUND: Final = 110.0
+"""Height of what is above and below the machines: a title, a sentence, and a legend."""
 _MAX_LINES: Final = 300
 """More direct links in a machine are not drawn, as nothing could be told apart."""
 
@@ -35,6 +38,7 @@ def svg(
     job: JobGraph | None = None,
     degraded: Iterable[int] = (),
     width: int = WIDTH,
+    height: int | None = None,
     theme: str = "auto",
 ) -> str:
     """Return a drawing of `topology` as the text of an SVG; equal arguments give equal text.
@@ -42,8 +46,8 @@ def svg(
     A GPU is an element with the attribute `data-gpu` and the classes "gpu" and its state: "free", "busy", "chosen",
     "unhealthy" or "other", and "degraded" besides. A link is one with `data-link`, such as "0-3", and the classes of
     its kind and its speed ("kind-nvlink2 speed-2"). A machine of a cluster has `data-machine`, a network adapter
-    `data-adapter`. Of more than 1,024 GPUs, each machine is one tile, shaded by the share of its GPUs in use. Every
-    colour is a custom property of CSS, such as `--topoplace-busy`.
+    `data-adapter`. Of more than 1,024 GPUs, or of more than `height` has room for, each machine is one tile, shaded by
+    the share of its GPUs in use. Every colour is a custom property of CSS, such as `--topoplace-busy`.
 
     Args:
         busy: GPUs in use, or the GPUs of each job by its name, as `Cluster.allocations` gives them. None if that is not
@@ -53,6 +57,7 @@ def svg(
             library plans, with the slowest of them.
         degraded: GPUs that work, but not as they should.
         width: In pixels; racks of NVSwitches get at least the default.
+        height: In pixels, for many machines, which are tiles with names if they are too high otherwise.
         theme: "auto" follows the reader's colour scheme, "light" and "dark" force one.
 
     Raises:
@@ -60,7 +65,8 @@ def svg(
     """
     _checks.one_of(theme, "theme", svg_text.THEMES, TopologyError)
     return svg_text.written(
-        scene(topology, busy=busy, chosen=chosen, job=job, degraded=degraded, width=width), theme
+        scene(topology, busy=busy, chosen=chosen, job=job, degraded=degraded, width=width, height=height),
+        theme,
     )
 
 
@@ -72,6 +78,7 @@ def scene(
     job: JobGraph | None = None,
     degraded: Iterable[int] = (),
     width: int = WIDTH,
+    height: int | None = None,
 ) -> Scene:
     """Return the drawing that `svg` writes; arguments and errors are the same."""
     states = states_of(topology, busy, chosen, degraded)
@@ -82,7 +89,10 @@ def scene(
     made = Scene(float(wide), title=title_of(topology))
     text = fitted(made.title, made.width - 2 * _MARGIN, _TITLE)
     made.add(Text(_MARGIN, 24, text, _TITLE, "start", "label strong"))
-    bottom = draw_body(made, states, job, (_MARGIN, 34.0), made.width - 2 * _MARGIN)
+    room = math.inf
+    if height is not None:
+        room = _checks.integer(height, "height", TopologyError, low=_NARROWEST, high=_WIDEST) - _AROUND
+    bottom = draw_body(made, states, job, (_MARGIN, 34.0), made.width - 2 * _MARGIN, room)
     made.height = legend.draw(made, bottom + 8) + 8
     return made
 
@@ -96,11 +106,16 @@ def title_of(topology: Topology) -> str:
 
 
 def draw_body(
-    made: Scene, states: States, job: JobGraph | None, at: tuple[float, float], width: float
+    made: Scene,
+    states: States,
+    job: JobGraph | None,
+    at: tuple[float, float],
+    width: float,
+    height: float = math.inf,
 ) -> float:
     """Draw the topology of `states` at the place `at` of a scene, and return where the drawing ends."""
     wiring = Wiring(made)
-    frame = Frame(made, states, *at, width, _traffic(states, job), wiring)
+    frame = Frame(made, states, *at, width, height, _traffic(states, job), wiring)
     bottom = _draw(frame, states.topology)
     wiring.explain()
     return bottom

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import argparse
-import random
 import webbrowser
 from typing import Any
 
-from topoplace.cli import gpu_list, options, reading
+from topoplace.cli import options, reading
 
 _MAX_PORT = 65535
 _FIRST = {"machine": "dgx1-v100", "busy": "0,5"}
 """What the page begins with: policies choose GPUs that differ much."""
-_LEFT = 6
-"""GPUs that stay free at least, so that there is a choice for the page's first job, of 4."""
-_SEED = 10
-"""With it, policies choose differently on machines whose links differ; with some others they do not."""
+_HALF = "half in use, scattered"
 
 
 def add(commands: Any) -> None:
@@ -44,12 +40,6 @@ def _port(text: str) -> int:
     return number
 
 
-def _in_use(num_gpus: int) -> str:
-    """Return up to half of the GPUs, scattered and always the same: on an idle machine, most choices are equal."""
-    count = max(0, min(num_gpus // 2, num_gpus - _LEFT))
-    return gpu_list.text(sorted(random.Random(_SEED).sample(range(num_gpus), count)))
-
-
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace.cli.explorer.server import Server
 
@@ -57,9 +47,9 @@ def _run(arguments: argparse.Namespace) -> None:
     if source is not None:
         topology = reading.topology(arguments)
         if reading.is_built_in(source):  # which is on the page's own list
-            start = {"machine": source, "busy": _in_use(topology.num_gpus)}
+            start = {"machine": source, "preset": _HALF}
         else:
-            own, start = topology, {"machine": ""}
+            own, start = topology, {"machine": "", "preset": _HALF}
     try:
         server = Server(own, start, arguments.port)
     except OSError as error:

@@ -7,17 +7,16 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import Any, Final
 
 from topoplace import DEFAULT_POLICY, collective, drawing, machines, policies
-from topoplace.cli.explorer import copies, subject
+from topoplace.cli.explorer import copies, presets, subject
 from topoplace.cli.explorer.state import State
 from topoplace.cli.explorer.subject import Condition, FieldError
 from topoplace.cluster.cluster import Cluster
 from topoplace.drawing import traffic
-from topoplace.drawing.cluster_layout import MAX_DRAWN_GPUS
 from topoplace.engine.policy import Policy
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.objectives.communication import communication_time
@@ -39,6 +38,8 @@ def choices() -> dict[str, Any]:
     return {
         "machines": list(machines.names()),
         "patterns": [*PATTERNS, "mesh", "torus"],
+        "presets": list(presets.PRESETS),
+        "fabrics": list(subject.FABRICS),
         "policies": list(policies.names()),
         "default": DEFAULT_POLICY,
     }
@@ -48,16 +49,20 @@ def answer(state: State, own: Topology | None = None) -> dict[str, Any]:
     """Return what the page shows for a state, as values that JSON can hold.
 
     "problem" names the field that is wrong, if one is; what does not depend on it is there. "detail" is of the state's
-    policy.
+    policy, and "fields" is what its preset stands for.
 
     Args:
         own: The topology that the command was given, for a state without a machine.
     """
     found: dict[str, Any] = {"problem": None, "about": None, "drawing": None, "rows": [], "detail": None}
+    found["fields"] = {}
     drawn: _Drawing | None = None  # what is known before a field is wrong
     try:
         topology = subject.whole(state, own)
         drawn, found["about"] = _Drawing(state, topology), about(topology)
+        if state.preset:
+            found["fields"] = presets.fields(topology, state.preset)
+            state = replace(state, **found["fields"])
         topology = subject.faulty(topology, state.unhealthy, state.links)
         where = subject.condition(topology, state.busy, state.pinned)
         drawn = _Drawing(state, topology, where.busy)
@@ -82,6 +87,7 @@ def about(topology: Topology) -> dict[str, Any]:
         "name": topology.name,
         "gpus": topology.num_gpus,
         "machines": topology.num_machines,
+        "presets": presets.offered(topology),
         "notes": list(topology.notes[:5]),
         "library": collective.library_of(topology),
     }
@@ -100,13 +106,25 @@ class _Drawing:
     placed: Placement | None = None
 
     def values(self) -> dict[str, Any]:
-        """Return the SVG; the GPU behind each number in it, if one machine is drawn; the GPUs of each tile."""
+        """Return the SVG; the GPU behind each number in it, if one machine is drawn; the GPUs of each tile.
+
+        Also the machines of the choice, if there are several machines.
+        """
         names = self.topology.machine_names
-        if len(names) > 1 and 0 <= self.state.open < len(names):
-            return self._machine(names[self.state.open])
+        if len(names) == 1:
+            return self._whole() | {"machines": []}
+        opened = names[self.state.open] if 0 <= self.state.open < len(names) else None
+        drawn = self._whole() if opened is None else self._machine(opened)
+        gpus = self.placed.gpus if self.placed else ()
+        return drawn | {
+            "machines": [names[i] for i in sorted({int(self.topology.machine_of[gpu]) for gpu in gpus})]
+        }
+
+    def _whole(self) -> dict[str, Any]:
         chosen, job = (self.placed.gpus, self.placed.job) if self.placed else ((), None)
-        svg = drawing.svg(self.topology, busy=self.busy, chosen=chosen, job=job, width=self.state.width)
-        is_tiled = self.topology.num_gpus > MAX_DRAWN_GPUS
+        width, height = self.state.width, self.state.height
+        svg = drawing.svg(self.topology, busy=self.busy, chosen=chosen, job=job, width=width, height=height)
+        is_tiled = 'data-gpu="' not in svg
         spans = [[gpus[0], gpus[-1]] for gpus in self.topology.gpus_of.values()] if is_tiled else []
         return {"svg": svg, "numbers": None, "tiles": spans, "open": None}
 
@@ -188,7 +206,7 @@ def _rated(topology: Topology, job: JobGraph, gpus: tuple[int, ...], on_network:
     }
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=4)  # a cluster of 100,000 GPUs has tables of 20 MB
 def _choices(where: Condition, job: JobGraph) -> tuple[_Choice, ...]:
     """Return what each policy answers, which is kept while people walk along the rows."""
     pinned = frozenset(where.pinned)

@@ -16,16 +16,12 @@ if TYPE_CHECKING:
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
 
-_FILE = "topology.json"
-"""What the page calls the file with a topology that no built-in machine is."""
 _MAX_ENVIRONMENTS = 16
 
 
 def of(state: State, topology: Topology, where: Condition, placed: Placement | None) -> dict[str, Any]:
-    """Return the texts to copy, and for a topology that no built-in machine is, whether its file is needed."""
-    is_built_in = _is_built_in(state)
+    """Return the texts to copy; each runs as it is."""
     found: dict[str, Any] = {
-        "needs_file": not is_built_in,
         "command": _command(state, topology, where),
         "python": _program(state, topology, where),
         "environment": "",
@@ -44,16 +40,17 @@ def topology_json(state: State, own: Topology | None) -> str:
 
 
 def _is_built_in(state: State) -> bool:
-    is_whole = not (state.links.strip() or state.unhealthy.strip())
-    return bool(state.machine) and not state.text and state.count == 1 and is_whole
+    return bool(state.machine) and not (state.text or state.links.strip())
 
 
 def _command(state: State, topology: Topology, where: Condition) -> str:
     numbers = gpu_list.numbers(topology)
-    parts = ["topoplace", "place", state.machine if _is_built_in(state) else _FILE, *subject.job_flags(state)]
+    is_named = _is_built_in(state) and state.count == 1 and not state.unhealthy.strip()
+    parts = ["topoplace", "place", state.machine if is_named else "-", *subject.job_flags(state)]
     if where.busy:
         parts += ["--busy", ranges(numbers[gpu] for gpu in where.busy)]
-    return shlex.join([*parts, "--policy", state.policy])
+    command = shlex.join([*parts, "--policy", state.policy])
+    return command if is_named else f"{command} <<'END'\n{topology.to_json()}\nEND"
 
 
 def ranges(gpus: Iterable[int]) -> str:
@@ -75,8 +72,12 @@ def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
 
 def _program(state: State, topology: Topology, where: Condition) -> str:
     """Return a Python program that places the job of a state."""
-    made = f"tp.machines.get({state.machine!r})" if _is_built_in(state) else f"tp.read({_FILE!r})"
-    lines = ["import topoplace as tp", "", f"cluster = tp.Cluster({made})"]
+    lines = [
+        "import topoplace as tp",
+        "",
+        *_topology_as_python(state, topology),
+        "cluster = tp.Cluster(topology)",
+    ]
     busy = sorted(set(where.busy).difference(topology.unhealthy_gpus))
     if busy:
         lines.append(f"cluster.allocate('busy', {_as_python(busy)})")
@@ -85,6 +86,22 @@ def _program(state: State, topology: Topology, where: Condition) -> str:
         f"placement = tp.policies.get({state.policy!r}).place(job, cluster)",
     ]
     return "\n".join([*lines, "print(placement and (placement.gpus, placement.time, placement.slowest))", ""])
+
+
+def _topology_as_python(state: State, topology: Topology) -> Iterator[str]:
+    """Yield the lines that make the topology, in words if it consists of built-in machines."""
+    if not _is_built_in(state):
+        yield f"topology = tp.Topology.from_json({topology.to_json()!r})"
+        return
+    yield f"topology = tp.machines.get({state.machine!r})"
+    if state.count > 1:
+        sizes, changes = subject.fabric_of(state.count, state.fabric)
+        yield f"fabric = tp.Fabric.regular({state.count}, {sizes})"
+        for level, fields in changes.items():
+            yield f"fabric = fabric.with_level({level!r}, **{fields})"
+        yield f"topology = tp.Topology.cluster(topology, {state.count}, fabric=fabric)"
+    if topology.unhealthy_gpus:
+        yield f"topology = topology.with_unhealthy({_as_python(sorted(topology.unhealthy_gpus))})"
 
 
 def _as_python(gpus: list[int]) -> str:

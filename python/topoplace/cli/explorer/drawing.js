@@ -10,7 +10,6 @@ function picture(drawing) {
   for (const thing of things) {
     thing.setAttribute("tabindex", "-1");
     thing.setAttribute("role", "button");
-    thing.setAttribute("aria-label", thing.querySelector("title")?.textContent ?? keyOf(thing));
     if (thing.dataset.gpu && pinned.has(gpuOf(thing, drawing))) thing.classList.add("pinned");
   }
   element("drawing").replaceChildren(svg);
@@ -25,7 +24,7 @@ function picture(drawing) {
 /** The page's policy allows no style inside a drawing; drawing.css has it, and a saved picture gets it back. */
 function parsed(svg) {
   const text = svg.replace(/<style>([^]*?)<\/style>/, (all) => { view.style = all; return ""; });
-  return document.importNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
+  return document.adoptNode(new DOMParser().parseFromString(text, "image/svg+xml").documentElement, true);
 }
 
 /** The way of an arrow key, to the right and down; undefined for other keys. */

@@ -1,13 +1,15 @@
 "use strict";
 
 // The state of the page is what its fields say; the address keeps it. `source` is all that it asks.
-const FIELDS = ["machine", "count", "text", "gpu_model", "pattern", "gpus", "groups", "busy", "pinned", "unhealthy", "links"];
+const FIELDS = ["machine", "count", "fabric", "text", "gpu_model", "pattern", "gpus", "groups", "busy", "pinned", "unhealthy", "links"];
 const BLANK = { count: 1, pattern: "ring", gpus: "4" };
+const HALF = "half in use, scattered";
 const DEGREES = ["tensor", "pipeline", "data"];
 const MOST_IN_ADDRESS = 30000;
+const MOST_SHOWN = 5000; // of a text to copy, which may hold a topology
 const form = document.getElementById("fields");
 const element = (id) => document.getElementById(id);
-const view = { tab: "place", policy: "", open: -1, answer: null, style: "", start: null };
+const view = { tab: "place", policy: "", preset: "", open: -1, answer: null, style: "", start: null };
 
 /** Put GPUs into the list of a field, or take them out; what they were in otherwise, they leave. */
 function mark(field, gpus, isIn) {
@@ -16,6 +18,16 @@ function mark(field, gpus, isIn) {
     for (const gpu of gpus) if (name === field && isIn) listed.add(gpu); else if (name === field || isIn) listed.delete(gpu);
     form[name].value = written(listed);
   }
+}
+
+/** Random GPUs are in use, so many of the healthy ones as the field beside the button says. */
+function scatter() {
+  const out = read(form.unhealthy.value);
+  const order = Array.from({ length: view.answer.about.gpus }, (_, gpu) => [Math.random(), gpu]).filter(([, gpu]) => !out.has(gpu)).sort(([a], [b]) => a - b);
+  const drawn = order.slice(0, Math.round((order.length * form.share.value) / 100));
+  form.busy.value = written(drawn.map(([, gpu]) => gpu));
+  form.pinned.value = "";
+  changed();
 }
 
 function toggle(field, gpus) {
@@ -38,7 +50,7 @@ function nextFault(pair) {
 // ---- the state, and the address that keeps it ----
 
 function stateNow() {
-  const state = { policy: view.policy, open: view.open };
+  const state = { policy: view.policy, preset: view.preset, open: view.open };
   for (const name of FIELDS) state[name] = form[name].value;
   state.sensitive = form.sensitive.checked;
   state.count = Math.trunc(+form.count.value) || 1;
@@ -55,8 +67,12 @@ function show(state) {
   for (const name of DEGREES) element(name).value = degrees.get(name) ?? "";
   view.policy = view.start.policies.includes(state.policy) ? state.policy : view.start.default;
   view.open = Number.isInteger(state.open) ? state.open : -1;
+  view.preset = view.start.presets.includes(state.preset) ? state.preset : "";
+  for (const one of form.querySelectorAll("details")) if ([...one.querySelectorAll("[name],input")].some(isSet)) one.open = true;
   showQueue(state);
 }
+
+const isSet = (field) => field.type === "checkbox" ? !field.checked : field.type !== "file" && field.value !== "";
 
 function keepInAddress(state) {
   const kept = Object.fromEntries(Object.entries(state).filter(([, value]) => value !== "" && value !== -1));
@@ -96,7 +112,9 @@ async function changed() {
     }
     const begin = performance.now();
     try {
-      draw(await source.answer({ ...asked, width: drawnWidth(), part: "choices" }));
+      const found = await source.answer({ ...asked, ...drawnSize(), part: "choices" });
+      if (asked.preset && asked.preset === view.preset) fill(found.fields);
+      draw(found);
       const ms = Math.round(performance.now() - begin);
       document.documentElement.dataset.answeredMs = ms;
       element("spent").textContent = `Arrow keys walk through the policies. Answered and drawn in ${ms} ms.`;
@@ -108,8 +126,17 @@ async function changed() {
   isAsking = false;
 }
 
-function drawnWidth(id = "drawing") {
-  return Math.max(320, Math.min(800, element(id).clientWidth || 800));
+function drawnSize(id = "drawing") {
+  const within = (pixels, most) => Math.max(320, Math.min(most, Math.round(pixels)));
+  const above = getComputedStyle(element("picture")).position === "sticky" ? element(id).getBoundingClientRect().top + scrollY : 144;
+  return { width: within(element(id).clientWidth || 800, 800), height: within(innerHeight - Math.min(above, 340), 1600) };
+}
+
+/** What a preset stands for goes into the fields, from where it is changed further. */
+function fill(fields) {
+  for (const [name, value] of Object.entries(fields)) form[name].value = value;
+  view.preset = "";
+  keepInAddress({ ...stateNow(), ...queueInAddress() });
 }
 
 // ---- what an answer says ----
@@ -120,9 +147,18 @@ function draw(found) {
   if (found.about) about(found.about);
   if (found.drawing) picture(found.drawing);
   rows(found.rows);
+  const row = found.rows.find((one) => one.policy === view.policy) ?? found.rows[0];
+  element("choice").textContent = row ? takenIn(row, found.drawing?.machines ?? []) : "";
+}
+
+function takenIn(row, machines) {
+  if (!row.gpus) return `${row.policy} places nothing.`;
+  const on = machines.length > 1 ? ` on ${plural(machines.length, "machine")}` : machines.length ? ` on ${machines[0]}` : "";
+  return `${row.policy} takes GPUs ${byTask(row.gpus)}${on}: ${duration(row.seconds)}.`;
 }
 
 function about(where) {
+  options(form.preset, ["", ...where.presets], ["start with …", ...where.presets]);
   element("about").textContent = [`${where.name}: ${plural(where.gpus, "GPU")} on ${plural(where.machines, "machine")}`, ...where.notes].join(". ");
 }
 
@@ -137,6 +173,8 @@ function problem(wrong) {
   for (const field of form.elements) field.classList?.toggle("wrong", Boolean(wrong?.field) && field.name === wrong.field);
   for (const name of DEGREES) element(name).classList.toggle("wrong", wrong?.field === "parallel");
   if (!wrong) return;
+  const hides = form[wrong.field]?.closest?.("details") ?? (wrong.field === "parallel" && element("tensor").closest("details"));
+  if (hides) hides.open = true;
   box.querySelector("p").textContent = wrong.message;
   const line = box.querySelector("pre");
   line.hidden = !wrong.line;
@@ -217,9 +255,9 @@ function copies(found) {
       await navigator.clipboard.writeText(text);
       button.textContent = "Copied";
     });
-    return make("section", {}, make("h3", {}, title), button, make("pre", { tabindex: "0" }, text));
+    const shown = text.length > MOST_SHOWN ? `${text.slice(0, MOST_SHOWN)} …` : text;
+    return make("section", {}, make("h3", {}, title), button, make("pre", { tabindex: "0" }, shown));
   });
-  if (found.needs_file) boxes.unshift(make("p", { class: "hint" }, "topology.json is what “Save topology” gives."));
   element("copies").replaceChildren(...boxes);
 }
 
@@ -270,10 +308,11 @@ async function readFile(file) {
   newMachine({ text: await file.text() });
 }
 
-/** Another machine: what was in use or broken on the one before says nothing of it. */
-function newMachine(fields) {
+/** Another machine: what was in use or broken on the one before says nothing of it. On an idle one, most policies choose alike. */
+function newMachine(fields, preset = HALF) {
   for (const name of ["busy", "pinned", "unhealthy", "links"]) form[name].value = "";
   view.open = -1;
+  view.preset = preset;
   for (const [name, value] of Object.entries(fields)) form[name].value = value;
   changed();
 }
@@ -291,12 +330,17 @@ function listen() {
     const { name, id } = event.target;
     if (id === "file") return;
     if (name === "machine") return newMachine({ text: "" });
+    if (name === "count") return newMachine({});
+    if (name === "fabric") return newMachine({ count: Math.max(form.count.value, 16) });
+    if (name === "preset") return newMachine({}, event.target.value);
+    if (name === "share") return scatter();
     if (name === "text") return newMachine({ machine: "" });
     if (name === "pattern" || name === "gpus") for (const one of DEGREES) element(one).value = "";
     clearTimeout(later);
     later = setTimeout(changed, event.target.tagName === "SELECT" ? 0 : 120);
   });
-  element("clear").addEventListener("click", () => newMachine({}));
+  element("clear").addEventListener("click", () => newMachine({}, "idle"));
+  element("scatter").addEventListener("click", scatter);
   element("back").addEventListener("click", () => open(-1));
   element("save").addEventListener("click", saveSvg);
   element("json").addEventListener("click", saveTopology);
@@ -326,11 +370,12 @@ function listen() {
 
 async function begin() {
   view.start = await source.start();
-  const { machines, patterns, own } = view.start;
+  const { machines, patterns, fabrics, own } = view.start;
   document.body.classList.toggle("recorded", source.isRecorded);
   element("recorded").hidden = !source.isRecorded;
   if (source.isRecorded) options(form.machine, machines);
-  else options(form.machine, ["", ...machines], [own ?? "from the text", ...machines]);
+  else options(form.machine, ["", ...machines], [own ? `yours: ${own}` : "from the text", ...machines]);
+  options(form.fabric, fabrics, fabrics.map((name) => name || "one network"));
   options(form.pattern, patterns);
   show(stateOfAddress());
   listen();

@@ -40,7 +40,7 @@ function openTab(name) {
 async function simulateQueue(state) {
   stop();
   element("concluded").textContent = "Simulating …";
-  const found = await source.queue({ state: { ...state, width: drawnWidth("held"), part: "all" }, ...queueNow() });
+  const found = await source.queue({ state: { ...state, ...drawnSize("held"), part: "all" }, ...queueNow() });
   const wrong = found.problem;
   element("wrong").hidden = !wrong;
   element("wrong").textContent = wrong?.message ?? "";

@@ -103,7 +103,7 @@ def simulated(asked: QueueState, own: Topology | None = None) -> dict[str, Any]:
         "notes": [str(note.message) for note in notes if issubclass(note.category, UserWarning)][:2],
         "about": about(topology),
         "machines": contents.machines_of(topology),
-        "svg": drawing.svg(topology, width=asked.state.width),
+        "svg": drawing.svg(topology, width=asked.state.width, height=asked.state.height),
         "high": high,
         "runs": [_run(result) for result in results],
     }

@@ -14,7 +14,7 @@ PARTS: Final = ("all", "choices", "detail")
 _MAX_FIELD: Final = 400_000
 """Characters of another text, enough for every second GPU of the largest cluster."""
 _MAX_MACHINES: Final = 12_500
-_NARROWEST, _WIDEST = 320, 1600
+_PIXELS = (320, 1600)
 
 
 class StateError(ValueError):
@@ -36,6 +36,10 @@ class State:
     """The model of the GPUs, if `text` does not name it."""
     count: int = 1
     """How many of the machine are joined to a cluster."""
+    fabric: str = ""
+    """What joins them, one of `subject.FABRICS`; "" for one network."""
+    preset: str = ""
+    """In place of `busy` and `unhealthy`: one of `presets.PRESETS`."""
     busy: str = ""
     unhealthy: str = ""
     pinned: str = ""
@@ -56,6 +60,8 @@ class State:
     """The number of the machine that is drawn alone; -1 for all."""
     width: int = 800
     """Of the drawing, in pixels."""
+    height: int = 560
+    """Of the drawing at most, if it has many machines."""
     part: str = "all"
     """One of `PARTS`: the page asks for the choices first, and for the details when they are drawn."""
 
@@ -71,7 +77,7 @@ class State:
         return cls(**{name: _checked(name, value, known[name]) for name, value in stated.items()})
 
 
-_RANGES: Final = {"count": (1, _MAX_MACHINES), "open": (-1, 1 << 20), "width": (_NARROWEST, _WIDEST)}
+_RANGES: Final = {"count": (1, _MAX_MACHINES), "open": (-1, 1 << 20), "width": _PIXELS, "height": _PIXELS}
 
 
 def _checked(name: str, value: object, default: object) -> Any:

@@ -18,6 +18,7 @@ from topoplace.cluster.cluster import Cluster
 from topoplace.drawing.wires import direct_links
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.devices import ComponentKind
+from topoplace.topology.fabric import Fabric
 from topoplace.topology.links.link import Link
 from topoplace.topology.topology import Topology
 
@@ -25,6 +26,19 @@ MAX_GPUS: Final = 100_000
 """GPUs of a topology on the page, which draws a tile for each machine."""
 MAX_TASKS: Final = 1024
 """Tasks of a job on the page, which has to answer at once."""
+FABRICS: Final[Mapping[str, tuple[dict[str, int], dict[str, dict[str, Any]]]]] = {
+    "": ({}, {}),
+    "leaves of 4, spine 2:1": ({"leaf": 4, "spine": 0}, {"spine": {"oversubscription": 2.0}}),
+    "racks of 2, leaves of 8, spine 2:1": (
+        {"rack": 2, "leaf": 8, "spine": 0},
+        {"leaf": {"oversubscription": 2.0}, "spine": {"oversubscription": 4.0}},
+    ),
+    "rails of 4, spine 2:1": (
+        {"leaf": 4, "spine": 0},
+        {"leaf": {"rail": True}, "spine": {"oversubscription": 2.0}},
+    ),
+}
+"""Machines per domain of each level, 0 for all of them, and fields of the levels, by the names of fabrics."""
 _SWITCHES: Final = "nvswitch"
 _CHANGE: Final = re.compile(rf"\s*([0-9]{{1,9}})\s*-\s*([0-9]{{1,9}}|{_SWITCHES})\s*=\s*(\w+)\s*")
 _Ends = tuple[int, int | None]
@@ -67,7 +81,7 @@ def whole(state: State, own: Topology | None) -> Topology:
     if state.count * one.num_gpus > MAX_GPUS:
         what = f"{state.count * one.num_gpus:,} GPUs: the page shows up to {MAX_GPUS:,}"
         raise FieldError("count" if state.count > 1 else field, what)
-    return one if state.count == 1 else _several(one, state.count)
+    return one if state.count == 1 else _several(one, state.count, state.fabric)
 
 
 @lru_cache(maxsize=32)
@@ -88,10 +102,22 @@ def _read(text: str, gpu_model: str) -> Topology:
         raise FieldError("text", str(error).splitlines()[0]) from None
 
 
+def fabric_of(count: int, name: str) -> tuple[dict[str, int], dict[str, dict[str, Any]]]:
+    """Return the machines per domain of each level of a fabric, and what levels have but their defaults."""
+    if name not in FABRICS:
+        raise FieldError("fabric", f"{name[:60]!r} is not one of {', '.join(FABRICS)}")
+    sizes, changes = FABRICS[name]
+    return {level: size or count for level, size in sizes.items()}, changes
+
+
 @lru_cache(maxsize=8)
-def _several(one: Topology, count: int) -> Topology:
+def _several(one: Topology, count: int, fabric: str) -> Topology:
+    sizes, changes = fabric_of(count, fabric)
+    joined = Fabric.regular(count, sizes)
+    for level, fields in changes.items():
+        joined = joined.with_level(level, **fields)
     try:
-        return Topology.cluster(one, count)
+        return Topology.cluster(one, count, fabric=joined)
     except ValueError as error:
         raise FieldError("count", f"{count} of {one.name}: {error}") from None
 
@@ -189,7 +215,7 @@ def _halved(link: Link) -> Link:
     return Link(link.kind, lanes, link.gb_per_s * (lanes / link.lanes if link.lanes > 1 else 0.5))
 
 
-@lru_cache(maxsize=16)
+@lru_cache(maxsize=4)
 def condition(topology: Topology, busy: str, pinned: str) -> Condition:
     """Return which GPUs are in use and which are pinned; FieldError names the field of a wrong number."""
     held, wanted = _gpus("busy", busy, topology), _gpus("pinned", pinned, topology)
