@@ -288,7 +288,7 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
     manifest.write_text(json.dumps([{**common, **dict(zip(fields, row, strict=True))} for row in rows]))
     ends, with_utility = {}, ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
     for jobs in (trace, manifest):
-        command = ("compare", "minsky", "--jobs", jobs, "--profile", times, "--json")
+        command = ("simulate", "minsky", "--jobs", jobs, "--profile", times, "--json")
         command += ("--policies", ",".join(with_utility))
         by_name = {row["policy"]: row for row in json.loads(succeed(*command))}
         ends[jobs] = [by_name[name]["makespan"] for name in with_utility]
@@ -296,17 +296,16 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
         assert by_name["topo-aware-p"]["slo_violations"] == 0.0
         assert by_name["topo-aware-p"]["nvlink_use"] == 1.0
     assert ends[trace] == ends[manifest]
-    shown = succeed("compare", "minsky", "--jobs", trace, "--profile", times, "--policies", "fcfs")
+    shown = succeed("simulate", "minsky", "--jobs", trace, "--profile", times, "--policies", "fcfs")
     assert "SLO violations" in shown
-    assert "rejected" not in shown
-    shown = succeed("compare", "summit", "--policies", "fcfs", "--jobs", manifest)
+    shown = succeed("simulate", "summit", "--policies", "fcfs,best-fit", "--jobs", manifest)
     assert "rejected" not in shown
     simulated = ("simulate", "minsky", "--jobs", trace, "--json")
     without = run(*simulated, "--policy", "mapa-preserve")  # which honours no min_utility
     assert (without.returncode, json.loads(without.stdout)["policy"]) == (1, "mapa-preserve")
     assert "no job ran: all 3 jobs were rejected; the first: min_utility = 0.5" in without.stderr
     for more in ((), ("--profile", times)):
-        summary = json.loads(succeed(*simulated, *more))
+        summary = json.loads(succeed(*simulated, "--policy", "least-time", *more))
         assert (summary["policy"], summary["slo_violations"]) == ("least-time", 0.0)
     assert json.loads(succeed(*simulated, "--profile", times, "--policy", "fcfs"))["policy"] == "fcfs"
     assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr
@@ -321,12 +320,14 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
 def test_a_policy_that_runs_no_job_is_set_aside(tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("job_id,submit_s,num_gpus,duration_s,min_utility\na,0,1,10,0.1\nb,0,7,10,0.1\n")
-    done = run("compare", "summit", "--jobs", trace, "--policies", "baseline,topo-aware", "--json")
+    done = run("simulate", "summit", "--jobs", trace, "--policies", "baseline,topo-aware", "--json")
     assert [row["policy"] for row in json.loads(done.stdout)] == ["topo-aware"]
     assert "baseline is set aside: min_utility = 0.1 cannot be honoured" in done.stderr
-    alone = run("compare", "summit", "--jobs", trace, "--policies", "baseline")
-    assert (alone.returncode, "min_utility = 0.1 cannot be honoured" in alone.stderr) == (2, True)
-    everyone = run("compare", "summit", "--jobs", trace, "--without", "min_utility", "--json")
+    alone = run("simulate", "summit", "--jobs", trace, "--policies", "baseline")
+    assert (alone.returncode, "min_utility = 0.1 cannot be honoured" in alone.stderr) == (1, True)
+    neither = run("simulate", "summit", "--jobs", trace, "--policies", "baseline,mapa-greedy")
+    assert (neither.returncode, "min_utility = 0.1 cannot be honoured" in neither.stderr) == (2, True)
+    everyone = run("simulate", "summit", "--jobs", trace, "--without", "min_utility", "--json")
     assert len(json.loads(everyone.stdout)) == len(tp.policies.USUAL)
     shown = succeed("simulate", "summit", "--jobs", trace, "--policy", "topo-aware")
     assert "rejected 1: never fits: needs 7 GPUs, the topology has 6" in shown
@@ -355,7 +356,7 @@ def test_rows_that_are_no_jobs_are_counted(tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("job_id,submit_s,num_gpus,duration_s,user\na,0,1,10,me\nb,0,0,10,me\nc,0,1,ten,me\n")
     assert "line 4: duration_s = 'ten'" in run("simulate", "summit", "--jobs", trace).stderr
-    done = run("simulate", "summit", "--jobs", trace, "--skip-bad-rows", "--json")
+    done = run("simulate", "summit", "--jobs", trace, "--skip-bad-rows", "--policy", "fcfs", "--json")
     assert f"{trace}: 3 rows, 1 jobs; skipped: 1 bad (duration_s = 'ten'" in done.stderr
     assert "fields not used: user" in done.stderr
     assert json.loads(done.stdout)["rows"]["skipped"]["without GPUs"] == 1
@@ -364,20 +365,21 @@ def test_rows_that_are_no_jobs_are_counted(tmp_path: Path) -> None:
 def test_simulate_and_compare(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.txt"
     jobs.write_text(JOBS)
-    summary = json.loads(succeed("simulate", "dgx1-v100", "--jobs", jobs, "--performance", "fixed", "--json"))
+    one = ("simulate", "dgx1-v100", "--policy", "least-time")
+    summary = json.loads(succeed(*one, "--jobs", jobs, "--performance", "fixed", "--json"))
     assert summary["makespan"] == 40.0
-    assert "makespan" in succeed("simulate", "dgx1-v100", "--num-jobs", "20", "-o", tmp_path)
-    compared = succeed("compare", "summit", "--num-jobs", "20", "-o", tmp_path)
+    assert "makespan" in succeed(*one, "--num-jobs", "20", "-o", tmp_path)
+    compared = succeed("simulate", "summit", "--num-jobs", "20", "-o", tmp_path)
     assert all(name in compared for name in tp.policies.USUAL)
     assert "fgd" not in compared
-    everyone = succeed("compare", "summit", "--num-jobs", "20", "--policies", "all")
+    everyone = succeed("simulate", "summit", "--num-jobs", "20", "--policies", "all")
     assert all(name in everyone for name in tp.policies.names(sharing=False))
     assert "fgd" not in everyone
     trace = tmp_path / "shares.csv"
     trace.write_text("job_id,submit_s,num_gpus,duration_s,gpu_milli\na,0,1,10,300\nb,0,1,10,500\n")
-    assert "fgd" in run("compare", "summit", "--jobs", trace).stdout
+    assert "fgd" in run("simulate", "summit", "--jobs", trace).stdout
     rows = json.loads(
-        succeed("compare", "summit", "--jobs", jobs, "--policies", "mapa-greedy,baseline", "--json")
+        succeed("simulate", "summit", "--jobs", jobs, "--policies", "mapa-greedy,baseline", "--json")
     )
     assert [row["policy"] for row in rows] == ["mapa-greedy", "baseline"]
     pictures = sorted(path.name for path in tmp_path.glob("*.png"))
@@ -433,19 +435,19 @@ def test_compare_tells_policies_of_one_name_apart(tmp_path: Path) -> None:
     classes = "class A(Baseline):\n    name = 'mine'\n\n\nclass B(BestFit):\n    name = 'mine'\n"
     (tmp_path / "two.py").write_text(f"from topoplace.policies import Baseline, BestFit\n\n\n{classes}")
     options = ("--num-jobs", "20", "--policies", "two:A,two:B", "-o", ".")
-    shown = succeed("compare", "summit", *options, cwd=tmp_path)
+    shown = succeed("simulate", "summit", *options, cwd=tmp_path)
     assert "mine (two:A)" in shown
     page = (tmp_path / "report.html").read_text("utf-8")
     assert page.count('"repetitions":1') == 2
     assert_command_refuses(
-        "compare", "summit", "--policies", "fcfs,fcfs", message="'fcfs,fcfs': fcfs is given twice"
+        "simulate", "summit", "--policies", "fcfs,fcfs", message="'fcfs,fcfs': fcfs is given twice"
     )
 
 
 def test_compare_counts_what_was_rejected(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.txt"
     jobs.write_text(JOBS.replace("4,ring", "99,ring"))
-    shown = succeed("compare", "summit", "--jobs", jobs, "--policies", "baseline, fcfs")
+    shown = succeed("simulate", "summit", "--jobs", jobs, "--policies", "baseline, fcfs")
     assert "rejected" in shown
     assert [line.split()[-1] for line in shown.splitlines() if line.startswith("baseline")] == ["1"]
     assert "same as baseline: fcfs\n" in shown
@@ -492,7 +494,7 @@ def test_times_that_are_none_are_refused_with_their_file(tmp_path: Path) -> None
 def test_a_log_without_jobs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.swf").write_text("; MaxNodes: 2\n")
     for command, why in (
-        (("compare", "dgx1-v100", "--jobs"), "contains no job"),
+        (("simulate", "dgx1-v100", "--jobs"), "contains no job"),
         (("papers", "tsubame", "--log"), "the log has no job that ran and had GPUs"),
     ):
         done = run(*command, "empty.swf", cwd=tmp_path)
@@ -642,8 +644,8 @@ def odd(tmp_path: Path) -> Path:
         ("simulate summit --num-jobs=-5", "--num-jobs: -5 is not at least 1"),
         ("simulate summit --seed=-5", "--seed: -5 is not at least 0"),
         ("simulate summit --seed=x", "--seed: 'x' is not a whole number"),
-        ("compare summit --policies baseline,worst", "'worst': no such policy"),
-        ("compare summit --policies ,", "--policies ',': a name is empty"),
+        ("simulate summit --policies baseline,worst", "'worst': no such policy"),
+        ("simulate summit --policies ,", "--policies ',': a name is empty"),
         ("papers mapa --artifact folder", "folder: has no results-MACHINE-POLICY-JOBS.txt"),
         ("papers mapa --job-lines jobs.csv", "--topology and --policy missing"),
         ("papers mapa --job-lines jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),

@@ -27,7 +27,7 @@ WORDS = {
     "topoplace place dgx1-v100 --policy mapa-": {"mapa-topo-aware", "mapa-greedy", "mapa-preserve"},
     "topoplace place dgx1-v100 --policy=mapa-g": {"--policy=mapa-greedy"},
     "topoplace place dgx1-v100 --pattern t": {"tree", "torus"},
-    "topoplace compare summit --policies fcfs,mapa-g": {"fcfs,mapa-greedy"},
+    "topoplace simulate summit --policies fcfs,mapa-g": {"fcfs,mapa-greedy"},
     "topoplace capacity a b --planner s": {"search", "shares"},
     "topoplace profile show to": {"topo.txt"},
     "topoplace show summit -o fol": {"folder/"},

@@ -44,20 +44,15 @@ BASES = {
     "defragment": "defragment summit --running running.csv",
     "when": "when 21 --from scontrol.txt",
     "when --log": "when --from scontrol.txt",
-    "simulate": "simulate summit --num-jobs 2",
+    "simulate": "simulate summit --num-jobs 2 --policies baseline,fcfs",
     "simulate --jobs": "simulate summit",
-    "compare --jobs": "compare summit --policies baseline,fcfs",
-    "compare --from-live": "compare --policies baseline,fcfs",
+    "simulate --from-live": "simulate --policies baseline,fcfs",
+    "simulate --save": "simulate summit --num-jobs 2 --policy fcfs",
     **{
         f"simulate {option}": "simulate summit --jobs trace.csv"
         for option in ("--sensitive", "--duration", "--map")
     },
-    **{
-        f"compare {option}": "compare summit --policies baseline --jobs trace.csv"
-        for option in ("--sensitive", "--duration", "--map")
-    },
     "trace": "trace trace.csv",
-    "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
     "sweep": "sweep plan.toml -o out",
     "suite": "suite --quick --policies fcfs --workers 1 -o out",
     "report": "report run.csv -o page.html",

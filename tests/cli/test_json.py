@@ -71,12 +71,11 @@ COMMANDS = {
     },
     "trace": {"trace trace.csv": 0},
     "simulate": {
-        "simulate summit --num-jobs 3": 0,
+        "simulate minsky --num-jobs 3 --policy fcfs": 0,
         "simulate summit --jobs trace.csv --policy topo-aware": 0,
-    },
-    "compare": {
-        "compare summit --num-jobs 3 --policies fcfs,mapa-greedy": 0,
-        "compare --from-live scontrol.txt --policies fcfs,mapa-greedy": 0,
+        "simulate summit --num-jobs 3 --policies fcfs,mapa-greedy": 0,
+        "simulate summit --num-jobs 3 --policy fcfs --seeds 2": 0,
+        "simulate --from-live scontrol.txt --policies fcfs,mapa-greedy": 0,
     },
     "sweep": {"sweep plan.toml -o cells": 0},
     "suite": {"suite --quick --policies fcfs --workers 1 -o suite": 0},
@@ -146,7 +145,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("name", "command", "code"),
     [(name, command, code) for name, lines in COMMANDS.items() for command, code in lines.items()],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: str(value)[:60],
 )
 def test_the_output_is_as_documented(
     here: Path, call: Call, repository: Path, name: str, command: str, code: int

@@ -31,7 +31,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", ["simulate summit", "compare summit --policies fcfs"])
+@pytest.mark.parametrize("command", ["simulate summit", "simulate summit --policy fcfs"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -63,7 +63,7 @@ def test_gpus_per_node_is_for_logs(call: Call) -> None:
 
 
 def test_a_log_is_simulated_by_the_model_that_is_said(call: Call) -> None:
-    common = ("compare", "summit", "--jobs", "log.pbs", "--policies", "fcfs,least-time")
+    common = ("simulate", "summit", "--jobs", "log.pbs", "--policies", "fcfs,least-time")
     said = "run times are those of copies to GPUs of other machines (remote-copies)"
     assert said in call(*common).err
     stated = call(*common, "--pattern", "ring", "--json")

@@ -10,7 +10,7 @@ To change:
 - An option or column of one command: its file in `commands/`; options of several commands: `options.py`; of
   `kubernetes`: `kubernetes/`.
 - A job from options: `job_options.py`; where its ranks are, as tables: `ranks.py`; lists of GPUs: `gpu_list.py`.
-- Running jobs: `running_jobs.py`; files of jobs: `job_files.py`; simulations: `study.py`; sweeps: `sweeping.py`,
+- Running jobs: `running_jobs.py`; files of jobs: `job_files.py`; simulations: `study.py`, several side by side `comparing.py`; sweeps: `sweeping.py`,
   `sweep_plan.py`, `sweep_cells.py`.
 - Options named in errors: `flags.py`; fields of a command's JSON: the command (of `place`: `engine/plan.py`), and its
   schema in `docs/schemas/`.
@@ -35,7 +35,6 @@ from topoplace.cli.commands import (
     capacity,
     collective,
     collective_measure,
-    compare,
     completion,
     defragment,
     demo,
@@ -78,7 +77,6 @@ _GROUPS: Final = {
     "study: many jobs, policies and machines": (
         trace,
         simulate,
-        compare,
         sweep,
         suite,
         report,
@@ -136,7 +134,11 @@ def command_parser() -> Parser:
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     parser.set_defaults(run=help.first_look, parser=parser)
-    parser.replaced = {"machines": "topoplace show", "diff": "topoplace show B --since A"}
+    parser.replaced = {
+        "machines": "topoplace show",
+        "diff": "topoplace show B --since A",
+        "compare": "topoplace simulate",
+    }
     commands = parser.add_subparsers(metavar="COMMAND")
     for title, modules in _GROUPS.items():
         before = len(commands.choices)

@@ -1,4 +1,4 @@
-"""What `topoplace simulate` and `topoplace compare` share: the options about jobs, and runs under equal conditions."""
+"""What commands that simulate share: the options about jobs, and runs under equal conditions."""
 
 from __future__ import annotations
 
@@ -96,14 +96,21 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--order",
         choices=("submitted", "priority", "fair"),
-        help="which job is next, instead of the policy's own order: the oldest job, the highest priority, or the group "
-        "with the smallest dominant share",
+        help="which job is next: the oldest job, the highest priority, or the group with the smallest dominant share "
+        "(default: submitted)",
     )
     parser.add_argument(
         "--backfill",
         choices=("none", "easy", "conservative"),
         help="which jobs may overtake: none; easy: those that do not delay the first waiting job; conservative: those "
-        "that delay no job before them (default: the policy decides; easy with --order)",
+        "that delay no job before them (default: easy)",
+    )
+    parser.add_argument(
+        "--queue",
+        choices=("one", "own"),
+        help="one: all policies have one queue, in order of submission with EASY backfilling, or as --order and "
+        "--backfill say, so that only placements differ; own: each policy decides by its own rule who is next "
+        "(default: one; own with --make-room)",
     )
     parser.add_argument(
         "--make-room",
@@ -112,17 +119,6 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
         help="move running jobs if that makes room for the oldest waiting job; each move takes SECONDS",
     )
     options.add_reslice(parser)
-
-
-def add_own_queue(parser: argparse.ArgumentParser) -> None:
-    """Add --queue for commands that compare policies, which have one queue otherwise."""
-    parser.add_argument(
-        "--queue",
-        choices=("one", "own"),
-        help="one: all policies have one queue, in order of submission with EASY backfilling, or as --order and "
-        "--backfill say, so that only placements differ; own: each policy decides by its own rule who is next "
-        "(default: one; own with --make-room)",
-    )
 
 
 def queue_of(arguments: argparse.Namespace) -> str:
@@ -135,9 +131,8 @@ def queue_of(arguments: argparse.Namespace) -> str:
 class Study:
     """The topology, jobs and run time model of one command, which are equal for all policies it compares.
 
-    progress: show a bar for simulations that take more than a second. queue: "one" for all policies, or their "own";
-    --order and --backfill give one in any case. live: the cluster and its jobs, instead of those that TOPO and --jobs
-    name.
+    progress: show a bar for simulations that take more than a second. queue: "one" for all policies, or their "own",
+    instead of what the arguments say. live: the cluster and its jobs, instead of those that TOPO and --jobs name.
     """
 
     def __init__(
@@ -145,7 +140,7 @@ class Study:
         arguments: argparse.Namespace,
         *,
         progress: bool = True,
-        queue: str = "own",
+        queue: str = "",
         live: LiveCluster | None = None,
     ) -> None:
         from topoplace.experiments.simulate import MoveTimes, RemoteCopies
@@ -154,7 +149,7 @@ class Study:
         """The cluster on which jobs run already; None if the topology is idle at first."""
         self.topology, self.hosts = _machines(arguments, live)
         self.arguments = arguments
-        self.queue = queue
+        self.queue = queue or queue_of(arguments)
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
         unwanted = listed(arguments.without, "--without")
         workload = live.workload if live else _workload(arguments, self.profile)
@@ -177,7 +172,7 @@ class Study:
         self.seed_counts = self.is_mix or draws or (at_once and arguments.load is not None)
         """False if a file says all of the jobs, and the model of run times does not draw: every seed gives the same."""
         self.typical = self._typical(arguments.typical)
-        self.discipline = _discipline(arguments, self.workload, queue)
+        self.discipline = _discipline(arguments, self.workload, self.queue)
         with flags.named(move_s="--make-room"):
             self.move_times = MoveTimes(arguments.make_room or 0.0)
 

@@ -72,7 +72,7 @@ class _TimeOverError(Exception):
 
 
 class _Limited(StepTime):
-    """The model of run times of `topoplace compare`, which ends a simulation at a deadline."""
+    """The model of run times of `topoplace simulate`, which ends a simulation at a deadline."""
 
     def __init__(self, deadline_s: float) -> None:
         super().__init__(measured_on=machines.get("dgx1-v100"))  # of MAPA's run times
@@ -137,14 +137,14 @@ def _results(topology: Topology, asked: QueueState, names: list[str]) -> list[Re
             )
         except _TimeOverError:
             why = f"{asked.jobs} on {topology.num_gpus:,} GPUs take {name} more than {MAX_SECONDS:g} s"
-            raise FieldError("jobs", f"jobs: {why}: ask for fewer, or run `topoplace compare`") from None
+            raise FieldError("jobs", f"jobs: {why}: ask for fewer, or run `topoplace simulate`") from None
         except ValueError as error:
             raise FieldError("compared", f"{name}: {error}") from None
     return results
 
 
 def _conclusion(topology: Topology, results: list[Result]) -> str:
-    """Return the sentence of `topoplace compare`."""
+    """Return the sentence of `topoplace simulate`."""
     rows = results[0].compare(results[1:])
     figures = [{name: value for name, value in row.items() if name != "policy"} for row in rows]
     scenario = Scenario(topology.name, "jobs", None)

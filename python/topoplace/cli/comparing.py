@@ -1,4 +1,4 @@
-"""`topoplace compare` simulates the same jobs under several policies, and marks the best."""
+"""`topoplace simulate` with several policies, or seeds: the same jobs under each, and the best marked."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, job_files, options, snapshots, study, writing
+from topoplace.cli import job_files, snapshots, study, writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,73 +41,23 @@ _MAPA = (
     *("mean_turnaround", "makespan", "utilization", "mean_wait", "sensitive_run_time_p75"),
     *("sensitive_effective_bandwidth_p50", "speedup", "sensitive_p75_speedup"),
 )
-_MOST_SEEDS = 1000
-_ALL = "all"
-_OF_OTHER_JOBS = (
-    *("jobs", "num_jobs", "load", "pattern", "sensitive", "map", "with_cpu_jobs", "gpus_per_node"),
-    *("skip_bad_rows", "cpus", "memory_gb", "profile"),
-)
-"""Options about jobs and machines that are not those of a snapshot."""
-_OF_TOPOLOGY = ("gpu_model", "assume", "assume_no_nvlink")
 
 
-def add(commands: Any) -> None:
-    """Add `topoplace compare` and its arguments to the command line."""
-    parser = options.command(
-        commands,
-        "compare",
-        "run the same jobs under several policies, side by side",
-        _run,
-        examples=[
-            "topoplace compare torus2d-16 -o pictures",
-            "topoplace compare dgx1-v100 --jobs trace.csv --policies baseline,mapa-preserve --json",
-            "topoplace compare gb200-nvl72 --num-jobs 50 --policies all",
-            "topoplace compare --from-live scontrol.txt --policies baseline,least-time",
-        ],
-        negative="no job ran under any policy, as all were rejected",
-    )
-    options.add_topology(parser, without="with --from-live, by default what FILE says of nodes")
-    parser.add_argument(
-        "--from-live",
-        metavar="FILE",
-        nargs="+",
-        help="simulate what comes next on a cluster: its waiting jobs, beside its running ones. FILE is "
-        f"{snapshots.FILES_HELP}",
-    )
-    parser.add_argument(
-        "--policies",
-        help=f"comma-separated names of policies, or {_ALL} (default: the lowest free ids, least-time, and three of "
-        "schedulers in use; for shares of GPUs, two more)",
-    )
-    study.add_workload(parser)
-    study.add_own_queue(parser)
-    options.add_count(
-        parser, "--seeds", 1, "number of seeds, from --seed on: means over them, with intervals", _MOST_SEEDS
-    )
+def compare(runs: study.Study, names: Sequence[str]) -> int:
+    """Simulate the jobs under the policies called `names`, with every seed; print and write what follows.
 
-
-def _run(arguments: argparse.Namespace) -> int:
-    from topoplace import policies
+    Return the exit code.
+    """
     from topoplace.experiments.report import comparison
 
-    is_all = arguments.policies == _ALL
-    named = [] if is_all or arguments.policies is None else job_files.listed(arguments.policies, "--policies")
-    for name in named:
-        if named.count(name) > 1:
-            raise ValueError(f"--policies {arguments.policies!r}: {name} is given twice")
-        with flags.named(name="--policies"):
-            policies.get(name)  # report an unknown name before the first run
-    queue = study.queue_of(arguments)
-    runs = study.Study(arguments, queue=queue, live=_live(arguments))
-    if arguments.seeds > 1 and not runs.seed_counts:
-        raise ValueError(f"--seeds {arguments.seeds}: seeds change nothing, as the jobs are all in the file")
-    names = named or _default_policies(is_all=is_all, may_share=runs.may_share)
+    arguments = runs.arguments
     picture = writing.picture(arguments.output, "comparison.png")
     if runs.live:
         snapshots.print_notes(runs.live.notes)
     found = _Simulated(runs, names)
-    with_one_queue = _with_one_queue(found) if queue == "own" and arguments.make_room is None else ()
-    sentence = comparison.conclusion(found.rows, have_one_queue=queue == "one", with_one_queue=with_one_queue)
+    is_one = runs.queue == "one"
+    with_one_queue = () if is_one or arguments.make_room is not None else _with_one_queue(found)
+    sentence = comparison.conclusion(found.rows, have_one_queue=is_one, with_one_queue=with_one_queue)
     if arguments.json:
         writing.as_json(found.as_dicts())
     else:
@@ -117,40 +67,6 @@ def _run(arguments: argparse.Namespace) -> int:
     if picture:
         _draw(found, picture, arguments, sentence)
     return runs.exit_code(found.results)
-
-
-def _default_policies(*, is_all: bool, may_share: bool) -> Sequence[str]:
-    """Return the policies to compare if none is named."""
-    from topoplace import policies
-
-    if is_all:
-        return policies.names(sharing=None if may_share else False)
-    return (*policies.USUAL, *policies.USUAL_FOR_SHARES) if may_share else policies.USUAL
-
-
-def _live(arguments: argparse.Namespace) -> snapshots.LiveCluster | None:
-    """Return the cluster of --from-live; None without it, and ValueError if TOPO is missing then."""
-    if arguments.from_live is None:
-        if arguments.topology is None:
-            raise ValueError(
-                "TOPO is missing: name a topology, or give the files of a cluster with --from-live"
-            )
-        return None
-    if flag := _given(_OF_OTHER_JOBS, arguments):
-        raise ValueError(f"{flag}: with --from-live, the files say which jobs and machines there are")
-    if arguments.topology is None and (flag := _given(_OF_TOPOLOGY, arguments)):
-        raise ValueError(f"{flag} is about TOPO, which is not given")
-    if arguments.make_room is not None:
-        raise ValueError("--make-room: with --from-live, running jobs keep their GPUs")
-    if arguments.order == "priority":
-        raise ValueError("--order priority: with --from-live, jobs are in the scheduler's order already")
-    return snapshots.live_cluster(arguments.from_live, arguments)
-
-
-def _given(names: Sequence[str], arguments: argparse.Namespace) -> str:
-    """Return the first of these options that is given, "" for none."""
-    given = (name for name in names if getattr(arguments, name) not in (None, [], False))
-    return next((f"--{name.replace('_', '-')}" for name in given), "")
 
 
 def _with_one_queue(found: _Simulated) -> Sequence[ComparisonRow]:
