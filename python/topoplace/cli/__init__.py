@@ -10,8 +10,8 @@ To change:
 - An option or column of one command: its file in `commands/`; options of several commands: `options.py`; of
   `kubernetes`: `kubernetes/`.
 - A job from options: `job_options.py`; where its ranks are, as tables: `ranks.py`; lists of GPUs: `gpu_list.py`.
-- Running jobs: `running_jobs.py`; files of jobs: `job_files.py`; simulations: `study.py`, several side by side `comparing.py`; sweeps: `sweeping.py`,
-  `sweep_plan.py`, `sweep_cells.py`.
+- Running jobs: `running_jobs.py`; files of jobs: `job_files.py`; simulations: `study.py`, several side by side
+  `comparing.py`; sweeps: `sweeping.py`, `sweep_plan.py`, `sweep_cells.py`.
 - Options named in errors: `flags.py`; fields of a command's JSON: the command (of `place`: `engine/plan.py`), and its
   schema in `docs/schemas/`.
 - The page of `explore`: `explorer/`.

@@ -160,10 +160,6 @@ class Study:
         self.progress = progress and sys.stderr is not None and sys.stderr.isatty()
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
-        self.may_share = self.topology.num_machines > 1 or any(
-            job.gpu_share < 1 for job in self.workload.jobs
-        )
-        """True if policies that fill clusters have a choice."""
         self.is_mix = not arguments.jobs and live is None
         """True if the jobs are MAPA's mix."""
         self.model = self._model(arguments.performance, arguments.step)
@@ -175,6 +171,11 @@ class Study:
         self.discipline = _discipline(arguments, self.workload, self.queue)
         with flags.named(move_s="--make-room"):
             self.move_times = MoveTimes(arguments.make_room or 0.0)
+
+    @property
+    def may_share(self) -> bool:
+        """Return True if policies that fill clusters have a choice."""
+        return self.topology.num_machines > 1 or any(job.gpu_share < 1 for job in self.workload.jobs)
 
     def exit_code(self, results: Sequence[Result]) -> int:
         """Return 1, and say so on standard error, if no job ran in any of the results; else 0, and say what holds."""
