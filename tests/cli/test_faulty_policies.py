@@ -221,7 +221,7 @@ def test_commands_that_move_jobs_name_a_fault(call: Call, tmp_path: Path) -> Non
     running = tmp_path / "running.csv"
     running.write_text("job_id,gpus\na,0\nb,3\n")
     named = ("--running", running, "--policy", "faulty_policies:Raises")
-    for command in (("make-room", "summit", "--gpus", 3), ("defragment", "summit", "--gpus", 3)):
+    for command in (("make-room", "summit", "--gpus", 3), ("make-room", "summit", "--gpus", 3, "--moves", 8)):
         done = call(*command, *named)
         assert done.code == 2
         assert (

@@ -59,10 +59,8 @@ COMMANDS = {
         "make-room summit --running running.csv --gpus 4": 0,
         "make-room summit --running running.csv --gpus 6 --never-preempt": 1,
         "make-room --from scontrol.txt --gpus 1": 0,
-    },
-    "defragment": {
-        "defragment summit --running apart.csv --gpus 2 --single-machine": 1,
-        "defragment --from scontrol.txt": 1,
+        "make-room --running apart.csv summit --gpus 2 --single-machine --moves 8": 1,
+        "make-room --from scontrol.txt": 1,
     },
     "when": {
         "when --from scontrol.txt": 0,

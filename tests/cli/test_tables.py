@@ -370,7 +370,7 @@ def test_a_long_run_adds_nothing_to_its_table(
 ) -> None:
     monkeypatch.setattr("topoplace._progress._DELAY_S", 0.0)
     done = call(*command.split(), "summit", "--num-jobs", "200")
-    assert "200 jobs on summit" in done.out.splitlines()[0 if "fcfs" == command.split()[-1] else 1]
+    assert "200 jobs on summit" in done.out.splitlines()[0 if command.split()[-1] == "fcfs" else 1]
     assert done.err == ""
 
 

@@ -36,7 +36,6 @@ from topoplace.cli.commands import (
     collective,
     collective_measure,
     completion,
-    defragment,
     demo,
     discover,
     example,
@@ -73,7 +72,7 @@ _GROUPS: Final = {
         example,
         help,
     ),
-    "decide: which GPUs a job gets, and when": (place, make_room, defragment, when),
+    "decide: which GPUs a job gets, and when": (place, make_room, when),
     "study: many jobs, policies and machines": (
         trace,
         simulate,
@@ -138,6 +137,7 @@ def command_parser() -> Parser:
         "machines": "topoplace show",
         "diff": "topoplace show B --since A",
         "compare": "topoplace simulate",
+        "defragment": "topoplace make-room",
     }
     commands = parser.add_subparsers(metavar="COMMAND")
     for title, modules in _GROUPS.items():
