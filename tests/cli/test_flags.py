@@ -15,11 +15,11 @@ from topoplace.integrations.state import Journal
 
 # A command line of each command that works; `topo.txt` and the like are written by the fixture `here`.
 BASES = {
-    "discover": "discover --from topo.txt",
     "show": "show topo.txt",
     "explore": "explore topo.txt --no-browser",
-    "collective": "collective summit",
-    "collective measure": "collective measure summit --program ./all_reduce_perf",
+    "show --rates": "show summit --collective 4",
+    "show --list": "show",
+    "show measure": "show measure summit --program ./all_reduce_perf",
     "place": "place summit",
     "place --gpu-model": "place topo.txt",
     "place --assume": "place topo.txt",
@@ -165,9 +165,9 @@ WRONG = {
     "--sizes": ("", "x", "1", "9", "2,", "2,2.5"),
     "--most": COUNT,
     "--message": COUNT,
-    "collective measure --on": ("", "x", "0", "0,0", "0,9", "1-0"),
-    "collective measure --timeout": (*SECONDS, "0"),
-    "collective measure -o": ("", "topo.txt/x", "folder.json", LONG),
+    "show measure --on": ("", "x", "0", "0,0", "0,9", "1-0"),
+    "show measure --timeout": (*SECONDS, "0"),
+    "show measure -o": ("", "topo.txt/x", "folder.json", LONG),
     "--pattern": ("knot", ""),
     "--gpus": ("0", "-1", "x", "", "2x2", "1.5", "9999", "9" * 5000),
     "--gpu-memory-gb": ("0", "-1", "nan", "inf", "x"),

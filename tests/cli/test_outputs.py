@@ -103,8 +103,8 @@ def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, pl
         ("simulate summit --policy fcfs --typical runs.csv --jobs lines.txt --save", "--typical runs.csv"),
         ("profile build runs.csv -o", "FILE runs.csv"),
         ("report lines.txt runs.csv -o", "RESULT runs.csv"),
-        ("collective measure runs.csv -o", "TOPO runs.csv"),
-        ("collective measure summit --rates runs.csv -o", "--rates runs.csv"),
+        ("show measure runs.csv -o", "TOPO runs.csv"),
+        ("show measure summit --rates runs.csv -o", "--rates runs.csv"),
         ("papers mapa --topology dgx-v --policy greedy --job-lines runs.csv --write", "--job-lines runs.csv"),
     ],
 )

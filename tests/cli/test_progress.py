@@ -135,7 +135,7 @@ FILES = {
     ("command", "what"),
     [
         ("place summit --gpus 2", "searching"),
-        ("collective summit", "rating sets of GPUs"),
+        ("show summit --collective 4", "rating sets of GPUs"),
         ("make-room summit --running running.csv --gpus 2", "searching, at most 10 s"),
         ("make-room summit --running running.csv --gpus 2 --moves 8", "searching, at most 10 s"),
         ("capacity jobs.csv times.csv", "planning"),

@@ -31,7 +31,7 @@ COMMANDS = (
     "show",
     "show dgx1-v100",
     "show gb200-nvl72",
-    "collective dgx1-v100",
+    "show dgx1-v100 --collective 4",
     "place dgx1-v100 --busy 0,5",
     "place dgx1-v100 --policy fcfs",
     "place dgx1-v100 --gpus 7",

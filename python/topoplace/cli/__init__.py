@@ -14,6 +14,7 @@ To change:
   `comparing.py`; sweeps: `sweeping.py`, `sweep_plan.py`, `sweep_cells.py`.
 - Options named in errors: `flags.py`; fields of a command's JSON: the command (of `place`: `engine/plan.py`), and its
   schema in `docs/schemas/`.
+- What `show` reads: `described_topology.py`; its sets of GPUs: `collective_sets.py`.
 - The page of `explore`: `explorer/`.
 - What shells complete: `commands/completion.py`; what the parser has, as data for the manual: `command_tree.py`.
 - Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`.
@@ -33,11 +34,8 @@ from typing import Any, Final
 from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
-    collective,
-    collective_measure,
     completion,
     demo,
-    discover,
     example,
     explore,
     help,
@@ -49,6 +47,7 @@ from topoplace.cli.commands import (
     profile,
     report,
     show,
+    show_measure,
     simulate,
     slurm,
     state,
@@ -62,12 +61,10 @@ from topoplace.errors import SlurmError
 
 _GROUPS: Final = {
     "look: machines, policies, examples": (
-        discover,
         show,
+        show_measure,
         explore,
         policies,
-        collective,
-        collective_measure,
         demo,
         example,
         help,
@@ -134,8 +131,10 @@ def command_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     parser.set_defaults(run=help.first_look, parser=parser)
     parser.replaced = {
-        "machines": "topoplace show",
+        "machines": "topoplace show --list machines",
         "diff": "topoplace show B --since A",
+        "discover": "topoplace show",
+        "collective": "topoplace show MACHINE --collective N` or `topoplace show measure",
         "compare": "topoplace simulate",
         "defragment": "topoplace make-room",
     }
