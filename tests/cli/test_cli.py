@@ -645,7 +645,7 @@ def odd(tmp_path: Path) -> Path:
         ("papers mapa --artifact folder", "folder: has no results-MACHINE-POLICY-JOBS.txt"),
         ("papers mapa --job-lines jobs.csv", "--topology and --policy missing"),
         ("papers mapa --job-lines jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
-        ("demo -o prose", "-o prose: not a directory"),
+        ("demo", "'demo' is gone: run `topoplace explore` or, in a clone, `make demo` instead"),
         ("dance", "invalid choice: 'dance'"),
         ("machines", "'machines' is gone: run `topoplace show --list machines` instead"),
         (

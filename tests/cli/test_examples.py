@@ -36,7 +36,6 @@ NOT_HERE: Final = {
     "papers tsubame --jobs": "takes minutes; --quick runs the same code",
 }
 """Examples that no host can run without more than a folder, by how they begin, and why."""
-LONG: Final = ("papers", "demo")
 """Commands that take seconds to a minute; `make reproductions` runs them."""
 NEGATIVE: Final = {"topoplace show today.json --since monday.json": 1}
 """Examples whose answer is a negative one, with their exit codes."""
@@ -49,7 +48,7 @@ def skipped(example: str) -> str | None:
 def cases() -> list[object]:
     here = [example for example in EXAMPLES if skipped(example) is None]
     return [
-        pytest.param(example, marks=pytest.mark.reproduction if example.split()[1] in LONG else ())
+        pytest.param(example, marks=pytest.mark.reproduction if example.split()[1] == "papers" else ())
         for example in here
     ]
 

@@ -67,7 +67,6 @@ BASES = {
     "papers drmaestro": "papers drmaestro --quick",
     "papers gpuaas": "papers gpuaas --quick",
     "papers tsubame": "papers tsubame --quick",
-    "demo": "demo",
     "example": "example",
     "kubernetes device-plugin": "kubernetes device-plugin summit --directory .",
     "kubernetes scheduler": "kubernetes scheduler summit",

@@ -21,7 +21,7 @@ from topoplace.integrations.state import Entry, Journal, Stage
 
 WITHOUT_RESULTS = {
     *("explore", "report", "help"),
-    *("demo", "example", "completion", "slurm run", "slurm launch", "slurm file"),
+    *("example", "completion", "slurm run", "slurm launch", "slurm file"),
     *("kubernetes device-plugin", "kubernetes scheduler", "kubernetes extender"),
     *("kubernetes label", "kubernetes resource-slices"),
 }

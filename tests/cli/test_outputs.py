@@ -24,7 +24,6 @@ PICTURES = (
     "papers gpuaas --quick",
     "papers sc17 --quick",
     "papers tsubame --quick",
-    "demo",
 )
 QUICK_PICTURES = PICTURES[:5]
 FILES = {

@@ -149,7 +149,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert tables.duration(seconds) == text
 
 
-@pytest.mark.parametrize("command", ["simulate l40s-8 --num-jobs 9", "place dgx1-v100", "show", "demo"])
+@pytest.mark.parametrize("command", ["simulate l40s-8 --num-jobs 9", "place dgx1-v100", "show"])
 def test_no_word_of_a_head_is_broken_on_60_columns(
     command: str, call: Call, shown: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -72,9 +72,7 @@ def test_a_log_is_simulated_by_the_model_that_is_said(call: Call) -> None:
     assert call(*common, "--performance", "remote-copies").err == ""
 
 
-@pytest.mark.parametrize(
-    "command", ["show summit", "place summit", "simulate summit", "demo", "trace trace.csv"]
-)
+@pytest.mark.parametrize("command", ["show summit", "place summit", "simulate summit", "trace trace.csv"])
 def test_an_empty_path_is_no_path(call: Call, here: Path, command: str) -> None:
     done = call(*command.split(), "-o", "")
     assert (done.code, done.out) == (2, "")

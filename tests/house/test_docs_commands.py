@@ -76,6 +76,17 @@ def test_the_first_commands_of_a_page_run_on_the_examples(page: str, count: int,
         assert run(*arguments, cwd=tmp_path).returncode == 0, arguments
 
 
+def test_make_demo_takes_documented_commands_and_writes_what_it_names(tmp_path: Path) -> None:
+    recipe = (REPOSITORY / "Makefile").read_text("utf-8").partition("\ndemo:")[2].partition("\n\n")[0]
+    found = [shlex.split(line)[1:] for line in recipe.splitlines() if line.startswith("\ttopoplace ")]
+    assert [words[0] for words in found] == ["place", "simulate"]
+    for arguments in found:
+        done = run(*arguments, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+    assert (tmp_path / "out/report.html").is_file()
+    assert len([*(tmp_path / "out").glob("*.png")]) == 2
+
+
 def transcripts() -> list[tuple[Path, str]]:
     return [(page, block) for page in PAGES for block in blocks(page) if block.startswith("$ ")]
 

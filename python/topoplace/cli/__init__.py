@@ -35,7 +35,6 @@ from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
     completion,
-    demo,
     example,
     explore,
     help,
@@ -65,7 +64,6 @@ _GROUPS: Final = {
         show_measure,
         explore,
         policies,
-        demo,
         example,
         help,
     ),
@@ -133,6 +131,7 @@ def command_parser() -> Parser:
     parser.replaced = {
         "machines": "topoplace show --list machines",
         "diff": "topoplace show B --since A",
+        "demo": "topoplace explore` or, in a clone, `make demo",
         "discover": "topoplace show",
         "collective": "topoplace show MACHINE --collective N` or `topoplace show measure",
         "compare": "topoplace simulate",
