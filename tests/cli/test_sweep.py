@@ -96,7 +96,7 @@ def test_loads_stretch_submissions(call: Call) -> None:
     assert done.code == 0, done.err
     rows = json.loads(done.out)
     assert [(row["workload"], row["load"]) for row in rows] == [
-        *(("trace.csv", 0.1), ("trace.csv", 2.0), ("mapa", 0.1), ("mapa", 2.0))
+        *(("trace.csv", 0.1), ("trace.csv", 2.0), ("usual jobs", 0.1), ("usual jobs", 2.0))
     ]
     waits = [row["figures"]["mean_wait"]["mean"] for row in rows]
     assert waits[0] == 0.0
@@ -112,8 +112,8 @@ def test_without_pyarrow_the_table_is_csv(call: Call, monkeypatch: pytest.Monkey
     lines = Path("out/sweep.csv").read_text("utf-8").splitlines()
     assert lines[1].startswith("policy,topology,workload,load,seed,refused,makespan,")
     assert [line.split(",")[:5] for line in lines[2:4]] == [
-        ["baseline", "minsky", "mapa", "", "0"],
-        ["mapa-preserve", "minsky", "mapa", "", "0"],
+        ["baseline", "minsky", "usual jobs", "", "0"],
+        ["mapa-preserve", "minsky", "usual jobs", "", "0"],
     ]
     assert len(lines) == 2 + 12
     assert not Path("out/sweep.parquet").exists()

@@ -35,11 +35,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--jobs jobs.csv --num-jobs 3", "--num-jobs is for the default mix, which --jobs replaces"),
-        ("--jobs jobs.csv --num-jobs 300", "--num-jobs is for the default mix, which --jobs replaces"),
+        ("--jobs jobs.csv --num-jobs 3", "--num-jobs is for the usual jobs, which --jobs replaces"),
+        ("--jobs jobs.csv --num-jobs 300", "--num-jobs is for the usual jobs, which --jobs replaces"),
         (
             "--gpus-per-node 1",
-            "--gpus-per-node is for logs in the Standard Workload Format, not for the default mix",
+            "--gpus-per-node is for logs in the Standard Workload Format, not for the usual jobs",
         ),
         (
             "--jobs jobs.csv --gpus-per-node 2",

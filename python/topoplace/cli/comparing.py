@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import job_files, snapshots, study, writing
+from topoplace.cli import snapshots, study, writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -163,7 +163,7 @@ def _print(found: _Simulated, sentence: str) -> None:
     ):
         print(remark)
     _print_rejections(found.results, by_name=runs.live is not None)
-    job_files.print_assumed(runs.workload)
+    runs.about_jobs()
 
 
 def _print_table(found: _Simulated, winners: set[int]) -> None:

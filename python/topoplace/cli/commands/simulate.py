@@ -161,7 +161,7 @@ def _run_one(runs: study.Study, policy: str) -> int:
         )
     else:
         _print(result, arguments.load)
-        job_files.print_assumed(runs.workload)
+        runs.about_jobs()
     if arguments.save:
         try:
             result.save(arguments.save)

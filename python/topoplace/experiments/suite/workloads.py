@@ -177,10 +177,11 @@ ABOUT: Final[Mapping[str, str]] = MappingProxyType({name: kind.about for name, k
 """What each workload is, in words."""
 
 
-def drawn(name: str, topology: Topology, seed: int) -> Workload:
+def drawn(name: str, topology: Topology, seed: int, num_jobs: int | None = None) -> Workload:
     """Return the workload of this name for a machine or cluster.
 
-    Its jobs ask for six times as many GPUs as there are, at most 12,000, but are 100 to 1,500. Jobs larger than a
+    Unless `num_jobs` says how many they are, its jobs ask for six times as many GPUs as there are, at most 12,000, but
+    are 100 to 1,500. Jobs larger than a
     quarter of the cluster, and than 8 GPUs, are left out. Jobs arrive at random and ask for 110 % of all GPU time.
     """
     random = np.random.default_rng([NAMES.index(name), seed])
@@ -190,14 +191,15 @@ def drawn(name: str, topology: Topology, seed: int) -> Workload:
     ]
     mean = sum(part.chance * _mean(part.sizes) for part in parts)
     wanted = round(min(_TURNOVERS * topology.num_gpus, _MOST_GPUS) / mean)
-    count = min(max(_JOBS.start, wanted), _JOBS.stop - 1)
+    count = num_jobs or min(max(_JOBS.start, wanted), _JOBS.stop - 1)
     numbers = random.choice(len(parts), count, p=_normal([part.chance for part in parts]))
     chosen = [parts[int(number)] for number in numbers]
     jobs = [_job(part, place, random) for part in chosen]
     times = np.array([part.median_s for part in chosen]) * np.exp(_SPREAD * random.standard_normal(count))
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "load = ")  # the last jobs end long after the last submission
-        return Workload(jobs, np.zeros(count), times).with_load(_LOAD, topology.num_gpus, seed)
+        found = Workload(jobs, np.zeros(count), times)
+        return found.with_load(_LOAD, topology.num_gpus, seed) if count > 1 else found
 
 
 def _fitting(part: _Part, place: _Place) -> dict[int, float]:
