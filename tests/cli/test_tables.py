@@ -229,6 +229,8 @@ def test_the_conclusion_compares_seed_by_seed() -> None:
     assert comparison.conclusion([seeds("a", 10), seeds("b", 9), seeds("c", 9)]) == (
         "b and 1 more: jobs finish 10.0 % sooner than under a"
     )
+    default = seeds("least-time", 9)
+    assert comparison.conclusion([seeds("a", 10), seeds("b", 9), default]).startswith("least-time and 1 more")
     assert comparison.conclusion([seeds("a", 9), seeds("b", 10)]) == "no policy finishes jobs sooner than a"
     assert comparison.conclusion([seeds("a", 9)]) == ""
 
@@ -298,8 +300,39 @@ def test_seeds_give_means_and_intervals(call: Call) -> None:
     shown = call(*command, "--seeds", 3).out
     assert "3 seeds" in shown.splitlines()[0]
     assert "means over 3 seeds, with their 95 % intervals\n" in shown
+    assert "fewer seeds" not in shown
     refused = call("simulate", "summit", "--jobs", "trace.csv", "--policies", "baseline", "--seeds", 2)
     assert "--seeds 2: seeds change nothing, as the jobs are all in the file" in refused.err
+
+
+def test_rejections_are_those_of_all_seeds(call: Call) -> None:
+    """MAPA's mix has jobs of 5 GPUs, which four GPUs never hold: others with each seed."""
+    command = ("simulate", "minsky", "--num-jobs", 6, "--policies", "baseline,fcfs")
+    alone = [json.loads(call(*command, "--seed", seed, "--json").out)[0]["rejections"] for seed in range(4)]
+    counts = [sum(rejections.values()) for rejections in alone]
+    assert len(set(counts)) > 1
+    done = call(*command, "--seeds", 4, "--json")
+    row = json.loads(done.out)[0]
+    assert row["rejections"] == {next(iter(filter(None, alone))).popitem()[0]: sum(counts)}
+    assert row["rejected"] == sum(counts) / 4
+    assert row["intervals"]["rejected"][1] <= 6
+    shown = call(*command, "--seeds", 4).out
+    assert f"rejected {sum(counts)} with 4 seeds together under all policies: never fits" in shown
+
+
+def test_figures_that_some_seeds_lack_are_named(call: Call) -> None:
+    """Of three jobs, with some seeds none is bandwidth-sensitive."""
+    command = ("simulate", "summit", "--num-jobs", 3, "--policies", "baseline,fcfs", "--seeds")
+    alone = json.loads(call(*command, 9, "--json").out)[0]
+    assert alone["sensitive_run_time_p75"] is not None
+    assert "fewer seeds have data on sensitive run time p75\n" in call(*command, 9).out
+
+
+def test_more_jobs_than_there_are_cannot_be_rejected() -> None:
+    outcomes = [{"rejected": count, "mean_turnaround": 1.0} for count in (0.0, 0.0, 3.0)]
+    scenario = Scenario("machine", "jobs", None)
+    rows = [comparison.row_of(scenario, "a", outcomes, **how) for how in ({}, {"num_jobs": 3})]
+    assert rows[0].samples["rejected"].high > 3 >= rows[1].samples["rejected"].high
 
 
 def test_tables_are_written_as_csv_and_latex(tmp_path: Path) -> None:

@@ -6,9 +6,11 @@ import argparse
 import contextlib
 import io
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from topoplace import DEFAULT_POLICY
 from topoplace.cli import snapshots, study, writing
 
 if TYPE_CHECKING:
@@ -66,7 +68,7 @@ def compare(runs: study.Study, names: Sequence[str]) -> int:
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
         _draw(found, picture, arguments, sentence)
-    return runs.exit_code(found.results)
+    return runs.exit_code(found.results_of_all_seeds)
 
 
 def _with_one_queue(found: _Simulated) -> Sequence[ComparisonRow]:
@@ -107,7 +109,9 @@ class _Simulated:
         rows = [_compared([results[name] for name in self.names]) for results in by_seed]
         scenario = comparison.Scenario(self.runs.topology.name, "jobs", arguments.load)
         self.rows = [
-            comparison.row_of(scenario, result.policy, [of_seed[i] for of_seed in rows])
+            comparison.row_of(
+                scenario, result.policy, [of_seed[i] for of_seed in rows], num_jobs=len(result.records)
+            )
             for i, result in enumerate(self.results)
         ]
         self.keys = list(rows[0][0])
@@ -116,15 +120,32 @@ class _Simulated:
         """Return each policy with the mean of each figure, NaN for none."""
         return [{"policy": row.policy, **{key: row.mean(key) for key in self.keys}} for row in self.rows]
 
+    def rejections(self) -> list[Counter[str]]:
+        """Return for each policy how many jobs it rejects with all seeds together, by reason."""
+        runs, count = self.results_of_all_seeds, len(self.names)
+        return [
+            sum((Counter(result.rejections()) for result in runs[i::count]), Counter()) for i in range(count)
+        ]
+
+    def figures_of_fewer_seeds(self) -> list[str]:
+        """Return the figures of the table that some policy has with some seeds only."""
+        seeds = self.runs.arguments.seeds
+        return [
+            key
+            for key in _columns(self)
+            if any(not row.equal_seeds and 0 < row.num_seeds_with(key) < seeds for row in self.rows)
+        ]
+
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return the figures and the rejections as JSON; with several seeds also the intervals."""
         found: list[dict[str, Any]] = []
-        for row, figures, result in zip(self.rows, self.figures(), self.results, strict=True):
+        columns = (self.rows, self.figures(), self.results, self.rejections())
+        for row, figures, result, rejections in zip(*columns, strict=True):
             intervals = {name: [sample.low, sample.high] for name, sample in row.samples.items()}
             seeds = self.runs.arguments.seeds
             several = {"seeds": seeds, "intervals": intervals} if seeds > 1 else {}
             live = {"rejected_jobs": _rejected(result)} if self.runs.live else {}
-            found.append({**figures, **several, "rejections": result.rejections(), **live})
+            found.append({**figures, **several, "rejections": dict(rejections), **live})
         return found
 
 
@@ -155,14 +176,16 @@ def _print(found: _Simulated, sentence: str) -> None:
         print(f"speed-up: over {rows[0].policy}")
     if runs.arguments.seeds > 1:
         print(f"means over {runs.arguments.seeds} seeds, with their 95 % intervals")
+        if fewer := found.figures_of_fewer_seeds():
+            print(f"fewer seeds have data on {', '.join(measures.MEASURES[key].label for key in fewer)}")
     used = {row.policy: row.mean("utilization") for row in rows}
     for remark in (
         *measures.reasons_for_dashes(columns, found.figures()),
-        *measures.remarks(columns, found.results),
+        *measures.remarks(columns, found.results_of_all_seeds),
         *measures.load_remark(runs.arguments.load, used),
     ):
         print(remark)
-    _print_rejections(found.results, by_name=runs.live is not None)
+    _print_rejections(found)
     runs.about_jobs()
 
 
@@ -174,6 +197,8 @@ def _print_table(found: _Simulated, winners: set[int]) -> None:
     alike: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
     for i, row in enumerate(cells):
         alike.setdefault((i in winners, tuple(row[1:])), []).append(i)
+    for same in alike.values():
+        same.sort(key=lambda i: (i != 0, found.rows[i].policy != DEFAULT_POLICY))
     firsts = [same[0] for same in alike.values()]
     colours = ["green" if i in winners else "" for i in firsts]
     tables.show(headings, [cells[i] for i in firsts], _title(found.runs), colours)
@@ -239,19 +264,21 @@ def _rejected(result: Result) -> dict[str, str]:
     return {record.job_id: record.rejected for record in result.records if record.rejected}
 
 
-def _print_rejections(results: Sequence[Result], *, by_name: bool) -> None:
+def _print_rejections(found: _Simulated) -> None:
     """Print why jobs were rejected: a line for each reason and the same jobs, with the policies for which it holds.
 
-    by_name: say which jobs, instead of how many.
+    Of a live cluster, they say which jobs, instead of how many.
     """
     from topoplace.experiments.report import tables
 
     policies: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        for reason, count in result.rejections().items():
+    for result, rejections in zip(found.results, found.rejections(), strict=True):
+        for reason, count in rejections.items():
             ids = [job_id for job_id, why in _rejected(result).items() if why == reason]
-            which = f"job{'s' * (count > 1)} {writing.first_of(ids)}" if by_name else str(count)
+            which = f"job{'s' * (count > 1)} {writing.first_of(ids)}" if found.runs.live else str(count)
             policies.setdefault((reason, which), []).append(result.policy)
+    seeds = found.runs.arguments.seeds
+    over = f" with {seeds} seeds together" if seeds > 1 else ""
     for (reason, which), names in policies.items():
-        where = "all policies" if len(names) == len(results) else ", ".join(names)
-        print(tables.plain(f"rejected {which} under {where}: {reason}"))
+        where = "all policies" if len(names) == len(found.results) else ", ".join(names)
+        print(tables.plain(f"rejected {which}{over} under {where}: {reason}"))
