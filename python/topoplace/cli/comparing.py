@@ -124,7 +124,8 @@ class _Simulated:
         """Return for each policy how many jobs it rejects with all seeds together, by reason."""
         runs, count = self.results_of_all_seeds, len(self.names)
         return [
-            sum((Counter(result.rejections()) for result in runs[i::count]), Counter()) for i in range(count)
+            sum((Counter(result.rejections()) for result in runs[i::count]), Counter[str]())
+            for i in range(count)
         ]
 
     def figures_of_fewer_seeds(self) -> list[str]:

@@ -43,7 +43,7 @@ def add(commands: Any) -> None:
     )
     running_jobs.add_cluster(parser)
     job_options.add_job(parser, size="those of the largest machine, for as many jobs as possible")
-    what = "let as many such jobs fit as possible, instead of one, with N moves and without pre-empting any"
+    what = "let as many such jobs fit as possible, instead of one, by at most N moves; none is pre-empted"
     options.add_count(parser, "--moves", _MOVES, what)
     parser.set_defaults(moves=None)  # to tell whether it is given
     running_jobs.add_search(parser, "take the best plan so far")

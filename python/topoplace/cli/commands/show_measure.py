@@ -67,7 +67,7 @@ def add(commands: Any) -> None:
         dest="output",
         metavar="FILE",
         type=options.path,
-        help="write measurements and topology as JSON, for `topoplace show --rates`",
+        help="write measurements and topology as JSON, for `topoplace show --collective N --rates`",
     )
     options.add_json(parser)
 
