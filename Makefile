@@ -33,8 +33,10 @@ help:  ## list these commands
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 		printf '  make %-17s %s\n' "$$name" "$$text"; done
 
-demo: $(VENV)/.extension  ## place and simulate jobs on three machines; pictures go to out/
-	topoplace demo
+demo: $(VENV)/.extension  ## a job on a machine in use, and a queue of jobs under some policies; pictures go to out/
+	topoplace place dgx1-v100 --busy 0,5 --gpus 4 -o out
+	topoplace simulate dgx1-v100 -o out
+	@echo "Open out/report.html, all jobs under each policy. Click GPUs yourself: .venv/bin/topoplace explore dgx1-v100"
 
 test:  ## everything a change must pass: what is built and checked side by side, then the Python tests
 	@$(MAKE) --no-print-directory $(VENV)/.build

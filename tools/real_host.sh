@@ -35,7 +35,7 @@ text() {
         say "not there" "$name" "$* says: $(first_line "$folder/$name.stderr")"
         return
     fi
-    check "read-$name" "0" "$topoplace" discover --from "$folder/$name.txt"
+    check "read-$name" "0" "$topoplace" show "$folder/$name.txt"
 }
 
 check library 0 "$topoplace" --version
@@ -51,30 +51,30 @@ text rocm-smi rocm-smi --showtopo
 text amd-smi amd-smi topology
 text lstopo lstopo --of xml
 if command -v numactl >/dev/null && numactl --hardware >"$folder/numactl.txt" && [ -s "$folder/nvidia-smi-topo-m.txt" ]; then
-    check read-numactl 0 "$topoplace" discover --from "$folder/nvidia-smi-topo-m.txt" --numa "$folder/numactl.txt"
+    check read-numactl 0 "$topoplace" show "$folder/nvidia-smi-topo-m.txt" --numa "$folder/numactl.txt"
 else
     say "not there" numactl
 fi
 
-if ! timeout 120 "$topoplace" discover --json >"$folder/discovered.json" 2>"$folder/discovered.err"; then
-    say "not there" discover "$(first_line "$folder/discovered.err")"
+if ! timeout 120 "$topoplace" show --json >"$folder/discovered.json" 2>"$folder/discovered.err"; then
+    say "not there" show-host "$(first_line "$folder/discovered.err")"
     exit $different
 fi
 gpus=$("$python" -c 'import json, sys; print(len(json.load(open(sys.argv[1]))["gpus"]))' "$folder/discovered.json")
-say ok discover "$gpus GPUs"
+say ok show-host "$gpus GPUs"
 for name in nvidia-smi-L nvidia-smi nvidia-smi-q nvidia-smi-topo-m; do
     [ -s "$folder/read-$name.out" ] || continue
-    read_gpus=$("$topoplace" discover --from "$folder/$name.txt" --json |
+    read_gpus=$("$topoplace" show "$folder/$name.txt" --json |
         "$python" -c 'import json, sys; print(len({one["parent"] or one["name"] for one in
             ({"parent": None, **gpu} for gpu in json.load(sys.stdin)["gpus"])}))')
     [ "$read_gpus" = "$gpus" ] || differs "$name" "$read_gpus GPUs, and NVML finds $gpus"
 done
-check discover-check "0 1" "$topoplace" discover --check
+check show-check "0 1" "$topoplace" show --check
 check show 0 "$topoplace" show "$folder/discovered.json"
 check place-1 0 "$topoplace" place "$folder/discovered.json" --gpus 1
 [ -s "$folder/nvidia-smi.txt" ] &&
     check place-busy-from "0 1" "$topoplace" place "$folder/discovered.json" --gpus 1 --busy-from "$folder/nvidia-smi.txt"
-if [ "$gpus" -gt 1 ]; then check collective 0 "$topoplace" collective "$folder/discovered.json" --gpus "$gpus"
+if [ "$gpus" -gt 1 ]; then check collective 0 "$topoplace" show "$folder/discovered.json" --collective "$gpus"
 else say "not there" collective "a second GPU"; fi
 
 plugin='

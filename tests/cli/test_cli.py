@@ -48,7 +48,7 @@ def test_as_a_module() -> None:
 
 
 def test_machines_lists_them_all() -> None:
-    listed = succeed("show")
+    listed = succeed("show", "--list", "machines")
     assert all(name in listed for name in tp.machines.names())
 
 
@@ -90,7 +90,7 @@ def test_diff_shows_a_degraded_link(tmp_path: Path) -> None:
     assert changes == [
         {"what": "GPU0 - GPU3", "before": "2 x NVLINK2, 50 GB/s", "after": "NVLINK2, 25 GB/s", "worse": True}
     ]
-    checked = run("discover", "--from", str(worn), "--check")
+    checked = run("show", str(worn), "--check")
     assert checked.returncode == 1
     assert "dgx1-v100: GPU0: has 5 links, but most GPUs of its model have 6" in checked.stdout
 
@@ -99,42 +99,42 @@ def test_discover_reads_files_and_joins_them(tmp_path: Path) -> None:
     one, two = tmp_path / "node1.json", tmp_path / "node2.json"
     one.write_text(tp.machines.get("minsky").to_json())
     two.write_text(tp.machines.get("dgx1-v100").to_json())
-    topology = tp.Topology.from_json(succeed("discover", "--json", "--from", one))
+    topology = tp.Topology.from_json(succeed("show", "--json", one))
     assert topology == tp.machines.get("minsky")
-    both = tp.Topology.from_json(succeed("discover", "--json", "--from", one, two))
+    both = tp.Topology.from_json(succeed("show", "--json", one, two))
     assert both.machine_names == ("node1", "node2")
-    assert "nothing suspicious" in succeed("discover", "--check", "--from", one)
-    assert "nvidia-smi topo -m" in succeed("discover", "--formats")
+    assert "nothing suspicious" in succeed("show", "--check", one)
+    assert "nvidia-smi topo -m" in succeed("show", "--list", "formats")
     (tmp_path / "row1").mkdir()
     again = tmp_path / "row1/node1.json"
     again.write_bytes(one.read_bytes())
-    alike = tp.Topology.from_json(succeed("discover", "--json", "--from", one, again))
+    alike = tp.Topology.from_json(succeed("show", "--json", one, again))
     assert alike.machine_names == (str(one.with_suffix("")), str(again.with_suffix("")))
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--machine minsky", "--machine describes the machines of a file; name the file with --from"),
-        ("--from a.txt b.txt --machine minsky", "--machine goes with one file about the network"),
-        ("--from summit.json summit.txt", "summit.txt: a second machine is called summit"),
+        ("--machine minsky", "--machine goes with one file about the network, which TOPO names"),
+        ("a.txt b.txt --machine minsky", "--machine goes with one file about the network"),
+        ("summit.json summit.txt", "summit.txt: a second machine is called summit"),
     ],
 )
 def test_discover_refuses_files_that_do_not_go_together(tmp_path: Path, arguments: str, message: str) -> None:
     (tmp_path / "summit.json").write_text(tp.machines.get("summit").to_json())
-    assert_command_refuses("discover", *arguments.split(), message=message, cwd=tmp_path)
+    assert_command_refuses("show", *arguments.split(), message=message, cwd=tmp_path)
 
 
 def test_discover_joins_a_network_with_what_its_machines_are_like(tmp_path: Path) -> None:
     (tmp_path / "topology.conf").write_text("SwitchName=a Nodes=n[1-3]\nSwitchName=b Nodes=n4\n")
-    read = ("discover", "--from", "topology.conf", "--machine", "dgx-h100")
+    read = ("show", "topology.conf", "--machine", "dgx-h100")
     cluster = tp.Topology.from_json(succeed(*read, "--json", cwd=tmp_path))
     assert cluster.machine_names == ("n1", "n2", "n3", "n4")
     assert cluster.fabric is not None
     assert cluster.fabric.levels[0].domains == ("a", "a", "a", "b")
     assert "4 x dgx-h100" in succeed(*read, cwd=tmp_path)
-    done = run("discover", "--from", "topology.conf", cwd=tmp_path)
-    assert "describes a network of 4 machines; describe them with --machine TOPO" in done.stderr
+    done = run("show", "topology.conf", "--numa", "numa", cwd=tmp_path)
+    assert "--numa: topology is a network; --machine TOPO describes its machines" in done.stderr
     assert "describes a network, not machines with GPUs" in run("place", "topology.conf", cwd=tmp_path).stderr
 
 
@@ -150,33 +150,29 @@ def test_discover_takes_speeds_and_numa_nodes_from_elsewhere(tmp_path: Path) -> 
         "Unidirectional P2P=Enabled Bandwidth (P2P Writes) Matrix (GB/s)\n"
         "   D\\D     0      1\n     0 900.00  77.50\n     1  77.70 900.00\n"
     )
-    read = ("discover", "--json", "--gpu-model", "A100", "--from", "topo")
+    read = ("show", "--json", "--gpu-model", "A100", "topo")
     more = ("--numa", "numa", "--speeds", "achievable")
     topology = tp.Topology.from_json(succeed(*read, *more, cwd=tmp_path))
     assert (topology.bandwidth(0, 1), topology.gpus[0].cpus, topology.gpus[1].cpus) == (80.0, "2-3", "0-1")
     assert tp.Topology.from_json(succeed(*read, "--measured", "p2p", cwd=tmp_path)).bandwidth(0, 1) == 77.5
     p2p = (tmp_path / "p2p").read_text("utf-8").replace("Uni", "Bi")
     (tmp_path / "p2p").write_text(p2p)
-    assert "half of each" in succeed("discover", "--from", "topo", "--measured", "p2p", cwd=tmp_path)
+    assert "half of each" in succeed("show", "topo", "--measured", "p2p", cwd=tmp_path)
 
 
 def test_what_a_file_leaves_open_can_be_assumed(repository: Path) -> None:
     data = repository / "tests/data"
     gres = data / "gres-nodes.conf"
-    chosen = succeed(
-        "discover", "--json", "--from", gres, "--assume", "node=gpu9", "--assume", "pcie_gb_per_s=20"
-    )
+    chosen = succeed("show", "--json", gres, "--assume", "node=gpu9", "--assume", "pcie_gb_per_s=20")
     topology = tp.Topology.from_json(chosen)
     assert (topology.machine_names, topology.bandwidth(0, 1)) == (("gpu9",), 20.0)
     levels = [f"levels.{name}=example.com/{name}" for name in ("rack", "block")]
     options = [part for level in levels for part in ("--assume", level)]
-    fabric = tp.Topology.from_json(
-        succeed("discover", "--json", "--from", data / "k8slabels-nodes.yaml", *options)
-    ).fabric
+    fabric = tp.Topology.from_json(succeed("show", "--json", data / "k8slabels-nodes.yaml", *options)).fabric
     assert fabric is not None
     assert fabric.level_names == ("nvlink_domain", "rack", "block")
     for wrong in ("nod=gpu9", "node", "node.x=gpu9", "pcie_gb_per_s=fast"):
-        refused = run("discover", "--from", gres, "--assume", wrong)
+        refused = run("show", gres, "--assume", wrong)
         assert refused.returncode != 0
         assert (
             f"--assume {wrong}: must be NAME=VALUE for gres.conf of Slurm, with NAME one of node, "
@@ -199,10 +195,10 @@ def told_on_a_host_without_accelerators(empty: Path, *arguments: str) -> str:
 
 
 def test_discover_without_any_accelerator_says_what_was_tried(tmp_path: Path) -> None:
-    told = told_on_a_host_without_accelerators(tmp_path, "discover")
+    told = told_on_a_host_without_accelerators(tmp_path, "show", "--json")
     assert "\n  nvidia-smi: is not on the PATH\n" in told
-    assert "describe a machine with --from FILE" in told.splitlines()[-1]
-    assert "`topoplace show` lists them" in told.splitlines()[-1]
+    assert "name a file, such as one with the output of `nvidia-smi topo -m`" in told.splitlines()[-1]
+    assert "`topoplace show --list machines` lists" in told.splitlines()[-1]
 
 
 def test_a_command_about_this_host_names_the_argument_that_replaces_it(tmp_path: Path) -> None:
@@ -288,7 +284,7 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
     manifest.write_text(json.dumps([{**common, **dict(zip(fields, row, strict=True))} for row in rows]))
     ends, with_utility = {}, ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
     for jobs in (trace, manifest):
-        command = ("compare", "minsky", "--jobs", jobs, "--profile", times, "--json")
+        command = ("simulate", "minsky", "--jobs", jobs, "--profile", times, "--json")
         command += ("--policies", ",".join(with_utility))
         by_name = {row["policy"]: row for row in json.loads(succeed(*command))}
         ends[jobs] = [by_name[name]["makespan"] for name in with_utility]
@@ -296,17 +292,16 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
         assert by_name["topo-aware-p"]["slo_violations"] == 0.0
         assert by_name["topo-aware-p"]["nvlink_use"] == 1.0
     assert ends[trace] == ends[manifest]
-    shown = succeed("compare", "minsky", "--jobs", trace, "--profile", times, "--policies", "fcfs")
+    shown = succeed("simulate", "minsky", "--jobs", trace, "--profile", times, "--policies", "fcfs")
     assert "SLO violations" in shown
-    assert "rejected" not in shown
-    shown = succeed("compare", "summit", "--policies", "fcfs", "--jobs", manifest)
+    shown = succeed("simulate", "summit", "--policies", "fcfs,best-fit", "--jobs", manifest)
     assert "rejected" not in shown
     simulated = ("simulate", "minsky", "--jobs", trace, "--json")
     without = run(*simulated, "--policy", "mapa-preserve")  # which honours no min_utility
     assert (without.returncode, json.loads(without.stdout)["policy"]) == (1, "mapa-preserve")
     assert "no job ran: all 3 jobs were rejected; the first: min_utility = 0.5" in without.stderr
     for more in ((), ("--profile", times)):
-        summary = json.loads(succeed(*simulated, *more))
+        summary = json.loads(succeed(*simulated, "--policy", "least-time", *more))
         assert (summary["policy"], summary["slo_violations"]) == ("least-time", 0.0)
     assert json.loads(succeed(*simulated, "--profile", times, "--policy", "fcfs"))["policy"] == "fcfs"
     assert "needs --profile" in run("simulate", "minsky", "--performance", "profile").stderr
@@ -321,12 +316,14 @@ def test_a_profile_and_its_jobs(tmp_path: Path) -> None:
 def test_a_policy_that_runs_no_job_is_set_aside(tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("job_id,submit_s,num_gpus,duration_s,min_utility\na,0,1,10,0.1\nb,0,7,10,0.1\n")
-    done = run("compare", "summit", "--jobs", trace, "--policies", "baseline,topo-aware", "--json")
+    done = run("simulate", "summit", "--jobs", trace, "--policies", "baseline,topo-aware", "--json")
     assert [row["policy"] for row in json.loads(done.stdout)] == ["topo-aware"]
     assert "baseline is set aside: min_utility = 0.1 cannot be honoured" in done.stderr
-    alone = run("compare", "summit", "--jobs", trace, "--policies", "baseline")
-    assert (alone.returncode, "min_utility = 0.1 cannot be honoured" in alone.stderr) == (2, True)
-    everyone = run("compare", "summit", "--jobs", trace, "--without", "min_utility", "--json")
+    alone = run("simulate", "summit", "--jobs", trace, "--policies", "baseline")
+    assert (alone.returncode, "min_utility = 0.1 cannot be honoured" in alone.stderr) == (1, True)
+    neither = run("simulate", "summit", "--jobs", trace, "--policies", "baseline,mapa-greedy")
+    assert (neither.returncode, "min_utility = 0.1 cannot be honoured" in neither.stderr) == (2, True)
+    everyone = run("simulate", "summit", "--jobs", trace, "--without", "min_utility", "--json")
     assert len(json.loads(everyone.stdout)) == len(tp.policies.USUAL)
     shown = succeed("simulate", "summit", "--jobs", trace, "--policy", "topo-aware")
     assert "rejected 1: never fits: needs 7 GPUs, the topology has 6" in shown
@@ -355,7 +352,7 @@ def test_rows_that_are_no_jobs_are_counted(tmp_path: Path) -> None:
     trace = tmp_path / "trace.csv"
     trace.write_text("job_id,submit_s,num_gpus,duration_s,user\na,0,1,10,me\nb,0,0,10,me\nc,0,1,ten,me\n")
     assert "line 4: duration_s = 'ten'" in run("simulate", "summit", "--jobs", trace).stderr
-    done = run("simulate", "summit", "--jobs", trace, "--skip-bad-rows", "--json")
+    done = run("simulate", "summit", "--jobs", trace, "--skip-bad-rows", "--policy", "fcfs", "--json")
     assert f"{trace}: 3 rows, 1 jobs; skipped: 1 bad (duration_s = 'ten'" in done.stderr
     assert "fields not used: user" in done.stderr
     assert json.loads(done.stdout)["rows"]["skipped"]["without GPUs"] == 1
@@ -364,20 +361,21 @@ def test_rows_that_are_no_jobs_are_counted(tmp_path: Path) -> None:
 def test_simulate_and_compare(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.txt"
     jobs.write_text(JOBS)
-    summary = json.loads(succeed("simulate", "dgx1-v100", "--jobs", jobs, "--performance", "fixed", "--json"))
+    one = ("simulate", "dgx1-v100", "--policy", "least-time")
+    summary = json.loads(succeed(*one, "--jobs", jobs, "--performance", "fixed", "--json"))
     assert summary["makespan"] == 40.0
-    assert "makespan" in succeed("simulate", "dgx1-v100", "--num-jobs", "20", "-o", tmp_path)
-    compared = succeed("compare", "summit", "--num-jobs", "20", "-o", tmp_path)
+    assert "makespan" in succeed(*one, "--num-jobs", "20", "-o", tmp_path)
+    compared = succeed("simulate", "summit", "--num-jobs", "20", "-o", tmp_path)
     assert all(name in compared for name in tp.policies.USUAL)
     assert "fgd" not in compared
-    everyone = succeed("compare", "summit", "--num-jobs", "20", "--policies", "all")
+    everyone = succeed("simulate", "summit", "--num-jobs", "20", "--policies", "all")
     assert all(name in everyone for name in tp.policies.names(sharing=False))
     assert "fgd" not in everyone
     trace = tmp_path / "shares.csv"
     trace.write_text("job_id,submit_s,num_gpus,duration_s,gpu_milli\na,0,1,10,300\nb,0,1,10,500\n")
-    assert "fgd" in run("compare", "summit", "--jobs", trace).stdout
+    assert "fgd" in run("simulate", "summit", "--jobs", trace).stdout
     rows = json.loads(
-        succeed("compare", "summit", "--jobs", jobs, "--policies", "mapa-greedy,baseline", "--json")
+        succeed("simulate", "summit", "--jobs", jobs, "--policies", "mapa-greedy,baseline", "--json")
     )
     assert [row["policy"] for row in rows] == ["mapa-greedy", "baseline"]
     pictures = sorted(path.name for path in tmp_path.glob("*.png"))
@@ -433,19 +431,19 @@ def test_compare_tells_policies_of_one_name_apart(tmp_path: Path) -> None:
     classes = "class A(Baseline):\n    name = 'mine'\n\n\nclass B(BestFit):\n    name = 'mine'\n"
     (tmp_path / "two.py").write_text(f"from topoplace.policies import Baseline, BestFit\n\n\n{classes}")
     options = ("--num-jobs", "20", "--policies", "two:A,two:B", "-o", ".")
-    shown = succeed("compare", "summit", *options, cwd=tmp_path)
+    shown = succeed("simulate", "summit", *options, cwd=tmp_path)
     assert "mine (two:A)" in shown
     page = (tmp_path / "report.html").read_text("utf-8")
     assert page.count('"repetitions":1') == 2
     assert_command_refuses(
-        "compare", "summit", "--policies", "fcfs,fcfs", message="'fcfs,fcfs': fcfs is given twice"
+        "simulate", "summit", "--policies", "fcfs,fcfs", message="'fcfs,fcfs': fcfs is given twice"
     )
 
 
 def test_compare_counts_what_was_rejected(tmp_path: Path) -> None:
     jobs = tmp_path / "jobs.txt"
     jobs.write_text(JOBS.replace("4,ring", "99,ring"))
-    shown = succeed("compare", "summit", "--jobs", jobs, "--policies", "baseline, fcfs")
+    shown = succeed("simulate", "summit", "--jobs", jobs, "--policies", "baseline, fcfs")
     assert "rejected" in shown
     assert [line.split()[-1] for line in shown.splitlines() if line.startswith("baseline")] == ["1"]
     assert "same as baseline: fcfs\n" in shown
@@ -492,7 +490,7 @@ def test_times_that_are_none_are_refused_with_their_file(tmp_path: Path) -> None
 def test_a_log_without_jobs_is_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.swf").write_text("; MaxNodes: 2\n")
     for command, why in (
-        (("compare", "dgx1-v100", "--jobs"), "contains no job"),
+        (("simulate", "dgx1-v100", "--jobs"), "contains no job"),
         (("papers", "tsubame", "--log"), "the log has no job that ran and had GPUs"),
     ):
         done = run(*command, "empty.swf", cwd=tmp_path)
@@ -532,8 +530,9 @@ def test_options_that_would_change_nothing_are_refused(tmp_path: Path, command: 
 
 
 def test_formats_are_listed_as_json(tmp_path: Path) -> None:
-    formats = succeed("discover", "--formats", cwd=tmp_path).splitlines()
-    assert json.loads(succeed("discover", "--formats", "--json", cwd=tmp_path)) == formats
+    listed = ("show", "--list", "formats")
+    formats = succeed(*listed, cwd=tmp_path).splitlines()
+    assert json.loads(succeed(*listed, "--json", cwd=tmp_path)) == formats
 
 
 def test_show_reads_gzip(tmp_path: Path) -> None:
@@ -601,8 +600,7 @@ def odd(tmp_path: Path) -> Path:
         ("show zeros", "zeros: text is binary: character 4 is 0"),
         ("show empty", "empty: empty"),
         ("show huge", "huge: more than 67108864 bytes"),
-        ("discover --from huge", "huge: more than 67108864 bytes"),
-        ("discover --from /dev/zero", "/dev/zero: more than 67108864 bytes"),
+        ("show /dev/zero", "/dev/zero: more than 67108864 bytes"),
         ("simulate summit --jobs huge", "huge: more than 4294967296 bytes"),
         ("show prose", "prose: "),
         ("show cut.json", "cut.json: not JSON"),
@@ -636,24 +634,29 @@ def odd(tmp_path: Path) -> Path:
         ("simulate summit --jobs jobs.csv", "jobs.csv: line 2: gpus = 'two', not a number"),
         ("simulate summit --jobs nothing.csv", "nothing.csv: No such file"),
         ("simulate summit --jobs header.csv", "topoplace: header.csv: contains no job\n"),
-        ("discover --from prose --numa empty", "prose: "),
-        ("discover --from summit --numa empty", "topoplace: empty: empty\n"),
-        ("discover --from summit --measured empty", "topoplace: empty: empty\n"),
+        ("show prose --numa empty", "prose: "),
+        ("show summit --numa empty", "topoplace: empty: empty\n"),
+        ("show summit --measured empty", "topoplace: empty: empty\n"),
         ("simulate summit --num-jobs=-5", "--num-jobs: -5 is not at least 1"),
         ("simulate summit --seed=-5", "--seed: -5 is not at least 0"),
         ("simulate summit --seed=x", "--seed: 'x' is not a whole number"),
-        ("compare summit --policies baseline,worst", "'worst': no such policy"),
-        ("compare summit --policies ,", "--policies ',': a name is empty"),
+        ("simulate summit --policies baseline,worst", "'worst': no such policy"),
+        ("simulate summit --policies ,", "--policies ',': a name is empty"),
         ("papers mapa --artifact folder", "folder: has no results-MACHINE-POLICY-JOBS.txt"),
         ("papers mapa --job-lines jobs.csv", "--topology and --policy missing"),
         ("papers mapa --job-lines jobs.csv --topology dgx-v --policy greedy", "line 1: 4 columns, 6 needed"),
-        ("demo -o prose", "-o prose: not a directory"),
+        ("demo", "'demo' is gone: run `topoplace explore` or, in a clone, `make demo` instead"),
         ("dance", "invalid choice: 'dance'"),
-        ("machines", "'machines' is gone: run `topoplace show` instead"),
+        ("machines", "'machines' is gone: run `topoplace show --list machines` instead"),
+        (
+            "collective dgx1-v100",
+            "gone: run `topoplace show MACHINE --collective N` or `topoplace show measure`",
+        ),
         ("diff a b", "'diff' is gone: run `topoplace show B --since A` instead"),
-        ("show --since summit", "--since is about TOPO, which is not given"),
-        ("show summit --since summit --one n1", "--one: with --since, only what differs is listed"),
-        ("show --one n1", "--one is about TOPO, which is not given"),
+        ("show summit --since summit -o out", "-o: --since draws nothing"),
+        ("show summit --list machines", "TOPO: --list is about no topology"),
+        ("show summit --rates nccl-2.18", "--rates has an effect only with --collective"),
+        ("show topology.conf --check", "topology is a network alone; --check needs machines with GPUs"),
         ("show --assume gpu_model=V100", "--assume is about TOPO, which is not given"),
     ],
     ids=lambda value: value or "nothing",

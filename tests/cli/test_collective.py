@@ -1,4 +1,4 @@
-"""`topoplace collective`, and the line of `topoplace show` on collective operations."""
+"""`topoplace show --collective`, and the line of `topoplace show` on collective operations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from command_line import Call
 
 
 def test_the_command_prints_best_median_and_worst(call: Call) -> None:
-    shown = call("collective", "dgx1-v100", "--gpus", 4).out.splitlines()
+    shown = call("show", "dgx1-v100", "--collective", 4).out.splitlines()
     assert shown[0] == "dgx1-v100: all 70 sets of 4 GPUs, nccl-2.30"
     assert [line.split()[:3] for line in shown[2:5]] == [
         ["best", "0,1,2,3", "80"],
@@ -24,7 +24,7 @@ def test_the_command_prints_best_median_and_worst(call: Call) -> None:
 
 
 def test_the_command_writes_json(call: Call) -> None:
-    found = json.loads(call("collective", "dgx-h100", "--gpus", 3, "--rates", "nccl-2.18", "--json").out)
+    found = json.loads(call("show", "dgx-h100", "--collective", 3, "--rates", "nccl-2.18", "--json").out)
     assert (found["rates"], found["sets"], found["choice_matters"]) == ("nccl-2.18", 56, False)
     assert found["best"]["ring_gb_per_s"] == found["worst"]["ring_gb_per_s"] == 360
     assert found["median"]["order"] == [0, 1, 2]
@@ -32,10 +32,10 @@ def test_the_command_writes_json(call: Call) -> None:
 
 def test_the_command_names_nvls_where_it_is_faster(call: Call) -> None:
     note = "note: An all-reduce in the NVSwitches (NVLS) is faster than rings: 476 GB/s."
-    assert note in call("collective", "dgx-h100", "--gpus", 8).out.splitlines()
-    assert "NVLS" not in call("collective", "dgx-h100", "--gpus", 8, "--rates", "nccl-2.30-rings").out
-    assert "NVLS" not in call("collective", "dgx-a100", "--gpus", 8).out
-    found = json.loads(call("collective", "dgx-h100", "--gpus", 8, "--json").out)
+    assert note in call("show", "dgx-h100", "--collective", 8).out.splitlines()
+    assert "NVLS" not in call("show", "dgx-h100", "--collective", 8, "--rates", "nccl-2.30-rings").out
+    assert "NVLS" not in call("show", "dgx-a100", "--collective", 8).out
+    found = json.loads(call("show", "dgx-h100", "--collective", 8, "--json").out)
     assert found["best"]["ring_gb_per_s"] == 360
     assert found["best"]["all_reduce_gb_per_s"] == pytest.approx(476)
 
@@ -49,20 +49,25 @@ def test_place_names_nvls_for_jobs_of_all_reduces_alone(call: Call) -> None:
 
 @pytest.mark.parametrize(
     ("machine", "library"),
-    [("mi300x", "RCCL"), ("mi250x", "RCCL"), ("tpu-v4-64 --one host0 --gpus 2", "XLA"), ("dgx-h100", "NCCL")],
+    [
+        ("mi300x --collective 4", "RCCL"),
+        ("mi250x --collective 4", "RCCL"),
+        ("tpu-v4-64 --one host0 --collective 2", "XLA"),
+        ("dgx-h100 --collective 4", "NCCL"),
+    ],
 )
 def test_figures_for_other_libraries_are_said_to_be_those_of_nccl(
     call: Call, machine: str, library: str
 ) -> None:
     note = f"note: These GPUs run {library}; the figures are what NCCL would plan"
-    assert (note in call("collective", *machine.split()).out) == (library != "NCCL")
-    assert json.loads(call("collective", *machine.split(), "--json").out)["library"] == library
+    assert (note in call("show", *machine.split()).out) == (library != "NCCL")
+    assert json.loads(call("show", *machine.split(), "--json").out)["library"] == library
 
 
 def test_one_machine_of_a_cluster(call: Call) -> None:
     assert (
         "gb200-tray: all 6 sets of 2 GPUs"
-        in call("collective", "gb200-nvl72", "--one", "tray03", "--gpus", 2).out
+        in call("show", "gb200-nvl72", "--one", "tray03", "--collective", 2).out
     )
 
 
@@ -74,6 +79,6 @@ def test_show_tells_whether_the_choice_matters(call: Call) -> None:
 
 
 def test_a_cluster_needs_the_name_of_a_machine(call: Call) -> None:
-    done = call("collective", "gb200-nvl72")
+    done = call("show", "gb200-nvl72", "--collective", 4)
     assert (done.code, done.out) == (2, "")
     assert done.err == "topoplace: gb200-nvl72 has 18 machines: --one names the one to rate\n"

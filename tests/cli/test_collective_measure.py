@@ -1,4 +1,4 @@
-"""`topoplace collective measure`, with a program in the place of nccl-tests, and the rates that follow from it."""
+"""`topoplace show measure`, with a program in the place of nccl-tests, and the rates that follow from it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-MEASURE = ("collective", "measure", "dgx1-v100", "--on", "0,3", "--on", "6,7", "--on", "0,7")
+MEASURE = ("show", "measure", "dgx1-v100", "--on", "0,3", "--on", "6,7", "--on", "0,7")
 
 
 def test_measured_stands_beside_planned(folder: Path, call: Call) -> None:
@@ -46,7 +46,7 @@ def test_measured_stands_beside_planned(folder: Path, call: Call) -> None:
         "SYS 1 1.5 1.5 1.5",
         "",
         "median error of the plan: 20.0%, with these factors 5.9%",
-        "wrote measured.json; `topoplace collective TOPO --rates measured.json` uses its factors",
+        "wrote measured.json; `topoplace show TOPO --collective 2 --rates measured.json` uses its factors",
     ]
     assert done.err.splitlines()[0] == "1 of 3: 0,3: 36 GB/s, planned 40"
 
@@ -54,20 +54,20 @@ def test_measured_stands_beside_planned(folder: Path, call: Call) -> None:
 def test_measurements_are_rates_of_the_command(folder: Path, call: Call) -> None:
     fake_nccl_tests.install(folder, {"0,3": 36.0, "6,7": 36.0, "0,7": 9.0})
     call(*MEASURE, "-o", "measured.json")
-    shown = call("collective", "dgx1-v100", "--gpus", 2, "--rates", "measured.json").out.splitlines()
+    shown = call("show", "dgx1-v100", "--collective", 2, "--rates", "measured.json").out.splitlines()
     assert shown[0] == "dgx1-v100: all 28 sets of 2 GPUs, nccl-2.30 as measured on dgx1-v100"
     assert "note: The measured factors correct the rings, not the optimum." in shown
-    found = json.loads(call("collective", "dgx1-v100", "--gpus", 2, "--rates", "measured.json", "--json").out)
+    found = json.loads(call("show", "dgx1-v100", "--collective", 2, "--rates", "measured.json", "--json").out)
     assert (found["best"]["ring_gb_per_s"], found["worst"]["ring_gb_per_s"]) == (36, 9)
     again = json.loads(
-        call("collective", "measure", "dgx1-v100", "--on", "0,3", "--rates", "measured.json", "--json").out
+        call("show", "measure", "dgx1-v100", "--on", "0,3", "--rates", "measured.json", "--json").out
     )
     assert again["sets"][0]["planned_gb_per_s"] == 40  # a plan has no factors
 
 
 def test_sets_are_chosen_by_size_and_path_type(folder: Path, call: Call) -> None:
     fake_nccl_tests.install(folder, {"else": 5.0})
-    done = call("collective", "measure", "summit", "--sizes", "2,3", "--most", 1, "--message", 32, "--json")
+    done = call("show", "measure", "summit", "--sizes", "2,3", "--most", 1, "--message", 32, "--json")
     assert {len(one["gpus"]) for one in json.loads(done.out)["sets"]} == {2, 3}
     (arguments, *_) = [arguments for _, arguments, _ in fake_nccl_tests.calls(folder)]
     assert arguments[1] == str(4 << 20)
@@ -76,7 +76,7 @@ def test_sets_are_chosen_by_size_and_path_type(folder: Path, call: Call) -> None
 @pytest.mark.parametrize("again", ["0,3", "3,0"])
 def test_a_set_is_measured_once(folder: Path, call: Call, again: str) -> None:
     fake_nccl_tests.install(folder, {"0,3": 36.0})
-    done = call("collective", "measure", "dgx1-v100", "--on", "0,3", "--on", again)
+    done = call("show", "measure", "dgx1-v100", "--on", "0,3", "--on", again)
     assert (done.code, done.err) == (2, f"topoplace: --on {again!r}: the same GPUs as --on '0,3'\n")
 
 
@@ -114,7 +114,7 @@ def test_what_would_have_no_effect_in_a_file_of_measurements_is_refused(
     text = json.loads(Path("measured.json").read_text("utf-8"))
     edit(text)
     Path("edited.json").write_text(json.dumps(text), "utf-8")
-    done = call("collective", "dgx1-v100", "--rates", "edited.json")
+    done = call("show", "dgx1-v100", "--collective", 4, "--rates", "edited.json")
     assert done.code == 2
     assert done.err.startswith(f"topoplace: edited.json: {fault}")
     assert done.err.count("\n") == 1
@@ -132,7 +132,7 @@ def test_runs_that_fail_are_reported_and_the_others_kept(folder: Path, call: Cal
 
 def test_nothing_measured_leaves_no_file(folder: Path, call: Call) -> None:
     fake_nccl_tests.install(folder, {"else": "hang"})
-    done = call("collective", "measure", "dgx1-v100", "--on", "0,3", "--timeout", 0.3, "-o", "measured.json")
+    done = call("show", "measure", "dgx1-v100", "--on", "0,3", "--timeout", 0.3, "-o", "measured.json")
     assert done.code == 1
     assert "0,3: did not answer within 0.3 s" in done.err
     assert not Path("measured.json").exists()
@@ -141,7 +141,7 @@ def test_nothing_measured_leaves_no_file(folder: Path, call: Call) -> None:
 def test_a_single_gpu_has_no_rings(folder: Path, call: Call) -> None:
     fake_nccl_tests.install(folder, {"else": 5.0})
     Path("topo.txt").write_text("\tGPU0\nGPU0\t X \n", encoding="utf-8")
-    done = call("collective", "measure", "topo.txt")
+    done = call("show", "measure", "topo.txt")
     assert (done.code, done.out) == (2, "")
     assert "topo: there are no rings among its GPUs" in done.err
 
@@ -167,7 +167,7 @@ def test_what_cannot_be_measured_is_refused(
 ) -> None:
     fake_nccl_tests.install(folder, {})
     monkeypatch.setenv("PATH", os.devnull)
-    done = call("collective", "measure", *arguments)
+    done = call("show", "measure", *arguments)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert fake_nccl_tests.calls(folder) == []

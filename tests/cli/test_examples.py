@@ -18,7 +18,6 @@ from topoplace.cli.example_files import FILES, content
 EXAMPLES: Final = tuple(
     dict.fromkeys(example for leaf in leaves(command_tree(cli.command_parser())) for example in leaf.examples)
 )
-LONG: Final = ("papers", "demo")
 """Commands that take seconds to a minute; `make reproductions` runs them."""
 NEGATIVE: Final = {"topoplace show today.json --since monday.json": 1}
 """Examples whose answer is a negative one, with their exit codes."""
@@ -27,7 +26,7 @@ NEGATIVE: Final = {"topoplace show today.json --since monday.json": 1}
 def cases() -> list[object]:
     here = [example for example in EXAMPLES if why_not(example.removeprefix("topoplace ")) is None]
     return [
-        pytest.param(example, marks=pytest.mark.reproduction if example.split()[1] in LONG else ())
+        pytest.param(example, marks=pytest.mark.reproduction if example.split()[1] == "papers" else ())
         for example in here
     ]
 

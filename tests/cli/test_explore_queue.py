@@ -35,6 +35,13 @@ def test_runs_are_those_of_the_simulator() -> None:
     assert found["machines"][0]["gpus"] == list(range(8))
 
 
+def test_a_cluster_with_nvswitches_trains_larger_jobs() -> None:
+    found = simulated(QueueState(State(machine="dgx-h100", count=4), jobs=30))
+    held = [gpus for run in found["runs"] for gpus in run["stays"]["gpus"]]
+    assert max(map(len, held)) == 8
+    assert found["notes"][0].startswith("The jobs are the suite's workload parallel")
+
+
 def test_faults_of_the_machine_count() -> None:
     found = simulated(QueueState(State(machine="dgx1-v100", unhealthy="0,4"), jobs=20))
     held = {gpu for run in found["runs"] for gpus in run["stays"]["gpus"] for gpu in gpus}
@@ -69,7 +76,7 @@ def test_a_simulation_ends_at_its_limit(monkeypatch: pytest.MonkeyPatch) -> None
     problem = simulated(QueueState(State(machine="dgx-h100", count=16), jobs=1000))["problem"]
     assert time.monotonic() - begin < 5
     assert problem["field"] == "jobs"
-    assert problem["message"].startswith("jobs: 1000 on 128 GPUs take fcfs more than 0.05 s")
+    assert problem["message"].startswith("jobs: 1000 on 128 GPUs take baseline more than 0.05 s")
 
 
 @pytest.mark.parametrize(

@@ -157,7 +157,7 @@ def test_a_fault_is_named(call: Call, command: tuple[object, ...], policy: str, 
     ],
 )
 def test_an_answer_that_cannot_be_used_is_named(call: Call, policy: str, command: str, fault: str) -> None:
-    more = ("--gpus", 2, "--busy", 1) if command == "place" else ("--num-jobs", 3)
+    more = ("--gpus", 2, "--busy", 1) if command == "place" else ("--num-jobs", 3, "--queue", "own")
     done = call(command, "summit", *more, "--policy", f"faulty_policies:{policy}")
     assert (done.code, done.out, done.err.count("\n")) == (2, "", 1)
     assert done.err.startswith(f"topoplace: --policy = 'faulty_policies:{policy}': {fault}")
@@ -199,12 +199,13 @@ def test_a_policy_that_takes_nothing_is_not_said_to_lack_links(call: Call) -> No
 
 def test_compare_sets_a_faulty_policy_aside(call: Call) -> None:
     faulty = "faulty_policies:Raises"
-    done = call("compare", "summit", "--num-jobs", 3, "--policies", f"baseline,{faulty}")
+    done = call("simulate", "summit", "--num-jobs", 3, "--policies", f"baseline,{faulty}")
     assert done.code == 0
     assert f"{faulty} is set aside: best raised KeyError: 'x' (faulty_policies.py, line " in done.err
-    alone = call("compare", "summit", "--num-jobs", 3, "--policies", faulty)
+    alone = call("simulate", "summit", "--num-jobs", 3, "--policies", faulty)
     assert (alone.code, alone.out) == (2, "")
-    assert alone.err.startswith(f"topoplace: {faulty}: best raised KeyError: 'x' (faulty_policies.py, line ")
+    told = f"topoplace: --policy = {faulty!r}: best raised KeyError: 'x' (faulty_policies.py, line "
+    assert alone.err.startswith(told)
 
 
 def test_the_suite_says_why_it_could_not_judge_a_policy(call: Call, tmp_path: Path) -> None:
@@ -220,7 +221,7 @@ def test_commands_that_move_jobs_name_a_fault(call: Call, tmp_path: Path) -> Non
     running = tmp_path / "running.csv"
     running.write_text("job_id,gpus\na,0\nb,3\n")
     named = ("--running", running, "--policy", "faulty_policies:Raises")
-    for command in (("make-room", "summit", "--gpus", 3), ("defragment", "summit", "--gpus", 3)):
+    for command in (("make-room", "summit", "--gpus", 3), ("make-room", "summit", "--gpus", 3, "--moves", 8)):
         done = call(*command, *named)
         assert done.code == 2
         assert (

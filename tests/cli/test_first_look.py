@@ -72,7 +72,19 @@ def test_alone_draws_the_host_or_an_example(
             cli.command_parser().parse_args(words[1:])
 
 
-@pytest.mark.parametrize("command", ["", "place", "slurm", "slurm run", "collective measure", "help"])
+def test_show_alone_prints_the_host_or_lists_machines(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tp.Topology, "discover", find_nothing)
+    listed = call("show", "--list", "machines").out
+    assert call("show").out == f"No GPU was found on this host. The built-in machines:\n{listed}"
+    refused = call("show", "--json")  # a program that asks for this host must not get a list of others
+    assert (refused.code, refused.out, "no GPU found" in refused.err) == (2, "", True)
+    monkeypatch.setattr(tp.Topology, "discover", lambda: tp.machines.get("summit"))
+    assert call("show").out == call("show", "summit").out
+    assert call("show", "--json").out == call("show", "summit", "--json").out
+    assert call("show", "--since", "minsky").code == 1
+
+
+@pytest.mark.parametrize("command", ["", "place", "slurm", "slurm run", "show measure", "help"])
 def test_help_is_as_the_option(call: Call, command: str) -> None:
     words = command.split()
     done = call("help", *words)

@@ -15,11 +15,11 @@ from topoplace.integrations.state import Journal
 
 # A command line of each command that works; `topo.txt` and the like are written by the fixture `here`.
 BASES = {
-    "discover": "discover --from topo.txt",
     "show": "show topo.txt",
     "explore": "explore topo.txt --no-browser",
-    "collective": "collective summit",
-    "collective measure": "collective measure summit --program ./all_reduce_perf",
+    "show --rates": "show summit --collective 4",
+    "show --list": "show",
+    "show measure": "show measure summit --program ./all_reduce_perf",
     "place": "place summit",
     "place --gpu-model": "place topo.txt",
     "place --assume": "place topo.txt",
@@ -36,28 +36,20 @@ BASES = {
     },
     "make-room --gpu-model": "make-room topo.txt --running two.csv",
     "make-room --assume": "make-room topo.txt --running two.csv",
-    "defragment --gpu-model": "defragment topo.txt --running two.csv",
-    "defragment --assume": "defragment topo.txt --running two.csv",
     "make-room --from": "make-room",
-    "defragment --from": "defragment",
-    "make-room": "make-room summit --running running.csv",
-    "defragment": "defragment summit --running running.csv",
+    "make-room": "make-room summit --running running.csv --gpus 4",
+    "make-room --moves": "make-room summit --running running.csv",
     "when": "when 21 --from scontrol.txt",
     "when --log": "when --from scontrol.txt",
-    "simulate": "simulate summit --num-jobs 2",
+    "simulate": "simulate summit --num-jobs 2 --policies baseline,fcfs",
     "simulate --jobs": "simulate summit",
-    "compare --jobs": "compare summit --policies baseline,fcfs",
-    "compare --from-live": "compare --policies baseline,fcfs",
+    "simulate --from-live": "simulate --policies baseline,fcfs",
+    "simulate --save": "simulate summit --num-jobs 2 --policy fcfs",
     **{
         f"simulate {option}": "simulate summit --jobs trace.csv"
         for option in ("--sensitive", "--duration", "--map")
     },
-    **{
-        f"compare {option}": "compare summit --policies baseline --jobs trace.csv"
-        for option in ("--sensitive", "--duration", "--map")
-    },
     "trace": "trace trace.csv",
-    "compare": "compare summit --num-jobs 2 --policies baseline,fcfs",
     "sweep": "sweep plan.toml -o out",
     "sweep suite": "sweep suite --quick --policies fcfs --workers 1 -o out",
     "report": "report run.csv -o page.html",
@@ -75,7 +67,6 @@ BASES = {
     "papers drmaestro": "papers drmaestro --quick",
     "papers gpuaas": "papers gpuaas --quick",
     "papers tsubame": "papers tsubame --quick",
-    "demo": "demo",
     "example": "example",
     "kubernetes device-plugin": "kubernetes device-plugin summit --directory .",
     "kubernetes scheduler": "kubernetes scheduler summit",
@@ -115,7 +106,6 @@ WRONG = {
         for per in ("", "-per-gpu")
     },
     "make-room --timeout": (*SECONDS, "0"),
-    "defragment --timeout": (*SECONDS, "0"),
     "when --timeout": (*SECONDS, "0"),
     "when --log": ("", "topo.txt", "folder.json"),
     "when --topology": (*NO_FILE, "folder.json"),
@@ -175,9 +165,9 @@ WRONG = {
     "--sizes": ("", "x", "1", "9", "2,", "2,2.5"),
     "--most": COUNT,
     "--message": COUNT,
-    "collective measure --on": ("", "x", "0", "0,0", "0,9", "1-0"),
-    "collective measure --timeout": (*SECONDS, "0"),
-    "collective measure -o": ("", "topo.txt/x", "folder.json", LONG),
+    "show measure --on": ("", "x", "0", "0,0", "0,9", "1-0"),
+    "show measure --timeout": (*SECONDS, "0"),
+    "show measure -o": ("", "topo.txt/x", "folder.json", LONG),
     "--pattern": ("knot", ""),
     "--gpus": ("0", "-1", "x", "", "2x2", "1.5", "9999", "9" * 5000),
     "--gpu-memory-gb": ("0", "-1", "nan", "inf", "x"),

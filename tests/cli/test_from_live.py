@@ -1,4 +1,4 @@
-"""`topoplace compare --from-live`: what comes next on a cluster, under each policy, beside the jobs that run there."""
+"""`topoplace simulate --from-live`: what comes next on a cluster, under each policy, beside the jobs that run there."""
 
 from __future__ import annotations
 
@@ -45,13 +45,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows(call: Call, *words: object) -> list[dict[str, Any]]:
-    done = call("compare", *words, *POLICIES, "--json")
+    done = call("simulate", *words, *POLICIES, "--json")
     assert done.code == 0, done.err
     return json.loads(done.out)  # type: ignore[no-any-return]
 
 
 def test_what_comes_next(call: Call) -> None:
-    done = call("compare", "--from-live", "nodes.txt", "jobs.txt", *POLICIES)
+    done = call("simulate", "--from-live", "nodes.txt", "jobs.txt", *POLICIES)
     assert done.code == 0
     lines = done.out.splitlines()
     assert lines[0] == "no policy finishes jobs sooner than baseline"
@@ -97,10 +97,10 @@ def test_a_duration_is_for_jobs_without_a_limit(call: Call) -> None:
         file.write(waiting("26", "TresPerNode=gres/gpu:2", priority=3, limit="UNLIMITED"))
         file.write(waiting("27", "TresPerJob=gres/gpu:9", priority=2))
     files = ("--from-live", "nodes.txt", "jobs.txt")
-    refused = call("compare", *files, *POLICIES)
+    refused = call("simulate", *files, *POLICIES)
     assert (refused.code, refused.out) == (2, "")
     assert "--duration = None: job '26' has no limit of its run time" in refused.err
-    done = call("compare", *files, *POLICIES, "--duration", 600)
+    done = call("simulate", *files, *POLICIES, "--duration", 600)
     assert "Running jobs without a limit, which end in 600 s: 18." in done.err
     for row in rows(call, *files, "--duration", 600):
         # Nine GPUs are there for 27 once 18 has ended; a third node with three for 24 never is.
@@ -112,7 +112,7 @@ def test_a_topology_and_policies_own_queues(call: Call) -> None:
     with open("one.txt", "a", encoding="utf-8") as file:
         file.write(waiting("20", "TresPerNode=gres/gpu:2") + waiting("21", "TresPerNode=gres/gpu:4"))
     for more in ((), ("--queue", "own"), ("--backfill", "conservative")):
-        done = call("compare", "dgx1-v100", "--from-live", "one.txt", *POLICIES, *more)
+        done = call("simulate", "dgx1-v100", "--from-live", "one.txt", *POLICIES, *more)
         assert done.code == 0, done.err
         assert "jobs finish" in done.out.splitlines()[0] or "no policy finishes" in done.out.splitlines()[0]
         assert "not how the GPUs" not in done.err
@@ -122,13 +122,13 @@ def test_pods_need_a_duration_and_keep_their_gpus(call: Call) -> None:
     pods = [pod_json("a", 3, nodeName="n1"), pod_json("b", 2), pod_json("c", 1)]
     items = [{"kind": "Node", **node_json("n1", 4)}, *({"kind": "Pod", **one} for one in pods)]
     Path("list.json").write_text(json.dumps({"kind": "List", "items": items}))
-    assert "--duration" in call("compare", "--from-live", "list.json", *POLICIES).err
+    assert "--duration" in call("simulate", "--from-live", "list.json", *POLICIES).err
     for row in rows(call, "--from-live", "list.json", "--duration", 60):
         assert (row["makespan"], row["rejected"]) == (120.0, 0)
 
 
 def test_files_of_the_table(call: Call, here: Path) -> None:
-    done = call("compare", "--from-live", "nodes.txt", "jobs.txt", *POLICIES, "-o", "out")
+    done = call("simulate", "--from-live", "nodes.txt", "jobs.txt", *POLICIES, "-o", "out")
     assert done.code == 0
     with open(here / "out/comparison.csv", encoding="utf-8") as file:
         assert [row["policy"].removesuffix(" *") for row in csv.DictReader(file)] == [
@@ -158,7 +158,7 @@ def test_refusals_take_one_line(call: Call, words: str, message: str) -> None:
     if "own" in words:
         with open("jobs.txt", "a", encoding="utf-8") as file:
             file.write(waiting("27", "TresPerNode=gres/gpu:1", more="Features=ib"))
-    done = call("compare", *words.split(), *POLICIES)
+    done = call("simulate", *words.split(), *POLICIES)
     assert (done.code, done.out) == (2, "")
     assert message in done.err
     assert len(done.err.splitlines()) == 1, done.err

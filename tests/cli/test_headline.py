@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+import topoplace as tp
 from command_line import Call
+from topoplace.cli import headline
 from topoplace.cli.example_files import content
+from topoplace.policies.yardsticks import yardsticks
 
 
 @pytest.fixture
@@ -87,6 +90,26 @@ def test_the_best_of_an_idle_cluster_is_what_was_found_unless_it_is_proven(call:
     job = "--role prefill=4 --role decode=8:allreduce --between prefill+decode=8 --busy 0,8,16"
     said = first_lines(call("place", cluster, *job.split()).out)
     assert said[1] == "the best found on the idle cluster 102 ms: communication takes 17 % longer"
+
+
+@pytest.mark.parametrize(
+    ("ratio", "gpus", "said"),
+    [
+        (1.071, (4, 6), "the lowest free ids 37.3 GB/s (7.1 % slower)"),
+        (0.95, (4, 6), "the lowest free ids are faster: 42.1 GB/s (5.3 % faster)"),
+        (1.071, (3, 0), "the same GPUs in the order of their ids 37.3 GB/s (7.1 % slower)"),
+        (0.5, (4, 6), "the lowest free ids are faster: 80 GB/s (2 ×)"),
+    ],
+)
+def test_a_small_difference_says_which_is_slower(ratio: float, gpus: tuple[int, ...], said: str) -> None:
+    job, cluster = tp.JobGraph.ring(2), tp.Cluster(tp.machines.get("dgx1-v100"))
+    placed = tp.Placement(gpus=(0, 3), topology=cluster.topology, job=job)
+    found = yardsticks(placed, job, cluster)
+    assert found
+    own = found.placed
+    lowest = own._replace(gpus=gpus, seconds=ratio * own.seconds, gb_per_s=own.gb_per_s / ratio)
+    (line, *_) = headline.lines("GPUs", placed, found._replace(lowest=lowest), is_idle=True)
+    assert said in line
 
 
 def test_a_job_that_states_its_operations_is_told_its_share_of_a_step(call: Call) -> None:

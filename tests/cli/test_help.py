@@ -51,7 +51,7 @@ def test_help_shows_the_examples_as_they_are(
     assert (f"\n\nexit code 1: {negative}\n" in done.out) == bool(negative)
 
 
-@pytest.mark.parametrize("command", ["policies", "collective", "show", "place"])
+@pytest.mark.parametrize("command", ["policies", "show", "place"])
 def test_examples_without_files_run(call: Call, command: str) -> None:
     done = call(*shlex.split(COMMANDS[command].examples[0])[1:])
     assert (done.code, done.err) == (0, "")

@@ -21,22 +21,23 @@ from topoplace.integrations.state import Entry, Journal, Stage
 
 WITHOUT_RESULTS = {
     *("explore", "report", "help"),
-    *("demo", "example", "completion", "slurm run", "slurm launch", "slurm file"),
+    *("example", "completion", "slurm run", "slurm launch", "slurm file"),
     *("kubernetes device-plugin", "kubernetes scheduler", "kubernetes extender"),
     *("kubernetes label", "kubernetes resource-slices"),
 }
 """Commands that run until they are ended, or print a file or a page for people."""
 # The command lines for each schema, with their exit codes.
 COMMANDS = {
-    "discover": {
-        "discover --from topo.txt": 0,
-        "discover --from hall.conf --machine summit": 0,
-        "discover --from topo.txt --check": 0,
-        "discover --from worn.json --check": 1,
-        "discover --formats": 0,
-    },
     "show": {
         "show": 0,
+        "show topo.txt": 0,
+        "show hall.conf --machine summit": 0,
+        "show topo.txt --check": 0,
+        "show worn.json --check": 1,
+        "show --list machines": 0,
+        "show --list formats": 0,
+        "show summit --collective 4": 0,
+        "show l40s-8 --collective 2": 0,
         "show summit": 0,
         "show gb200-nvl72": 0,
         "show hall.conf": 0,
@@ -44,10 +45,9 @@ COMMANDS = {
         "show summit --since summit": 0,
     },
     "policies": {"policies": 0},
-    "collective": {"collective summit": 0, "collective l40s-8 --gpus 2": 0},
-    "collective-measure": {
-        "collective measure summit --program ./all_reduce_perf --on 0,1": 0,
-        "collective measure summit --program ./all_reduce_perf --on 0,5": 1,
+    "show-measure": {
+        "show measure summit --program ./all_reduce_perf --on 0,1": 0,
+        "show measure summit --program ./all_reduce_perf --on 0,5": 1,
     },
     "place": {
         "place summit --gpus 2": 0,
@@ -59,10 +59,8 @@ COMMANDS = {
         "make-room summit --running running.csv --gpus 4": 0,
         "make-room summit --running running.csv --gpus 6 --never-preempt": 1,
         "make-room --from scontrol.txt --gpus 1": 0,
-    },
-    "defragment": {
-        "defragment summit --running apart.csv --gpus 2 --single-machine": 1,
-        "defragment --from scontrol.txt": 1,
+        "make-room --running apart.csv summit --gpus 2 --single-machine --moves 8": 1,
+        "make-room --from scontrol.txt": 1,
     },
     "when": {
         "when --from scontrol.txt": 0,
@@ -71,12 +69,11 @@ COMMANDS = {
     },
     "trace": {"trace trace.csv": 0},
     "simulate": {
-        "simulate summit --num-jobs 3": 0,
+        "simulate minsky --num-jobs 3 --policy fcfs": 0,
         "simulate summit --jobs trace.csv --policy topo-aware": 0,
-    },
-    "compare": {
-        "compare summit --num-jobs 3 --policies fcfs,mapa-greedy": 0,
-        "compare --from-live scontrol.txt --policies fcfs,mapa-greedy": 0,
+        "simulate summit --num-jobs 3 --policies fcfs,mapa-greedy": 0,
+        "simulate summit --num-jobs 3 --policy fcfs --seeds 2": 0,
+        "simulate --from-live scontrol.txt --policies fcfs,mapa-greedy": 0,
     },
     "sweep": {"sweep plan.toml -o cells": 0},
     "sweep-suite": {"sweep suite --quick --policies fcfs --workers 1 -o suite": 0},
@@ -146,7 +143,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize(
     ("name", "command", "code"),
     [(name, command, code) for name, lines in COMMANDS.items() for command, code in lines.items()],
-    ids=lambda value: str(value)[:40],
+    ids=lambda value: str(value)[:60],
 )
 def test_the_output_is_as_documented(
     here: Path, call: Call, repository: Path, name: str, command: str, code: int
@@ -185,7 +182,7 @@ def test_schemas_are_valid_and_describe_every_field(repository: Path, name: str)
             + below
             + [
                 one
-                for key in ("items", "oneOf", "additionalProperties")
+                for key in ("items", "oneOf", "anyOf", "additionalProperties")
                 for one in fields(part.get(key), path)
             ]
         )

@@ -1,4 +1,4 @@
-"""`topoplace make-room` and `defragment`: what they print, and what they refuse in the file of running jobs."""
+"""`topoplace make-room`: what it prints for one job and for many, and what it refuses in the file of running jobs."""
 
 from __future__ import annotations
 
@@ -74,8 +74,9 @@ def test_the_time_limit_has_the_default_of_the_library(function: Any) -> None:
     assert inspect.signature(function).parameters["timeout"].default == running_jobs.TIMEOUT_S
 
 
-def test_defragment_says_what_fits_before_and_after(call: Call) -> None:
-    command = ("defragment", "dgx1-v100", "--running", "running.csv", "--gpus", "4", "--pattern", "clique")
+def test_moves_say_what_fits_before_and_after(call: Call) -> None:
+    command = ("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "4", "--pattern", "clique")
+    command += ("--moves", 8)
     done = call(*command, "--min-bandwidth", "20")
     assert done.out.splitlines()[:2] == [
         "not fragmented: 4 of 8 GPUs are free; whole machines: 0 of 0 possible",
@@ -84,7 +85,7 @@ def test_defragment_says_what_fits_before_and_after(call: Call) -> None:
     answer = json.loads(call(*command, "--min-bandwidth", "20", "--json").out)
     assert (answer["before"], answer["after"], len(answer["move"])) == (0, 1, 2)
     assert call(*command, "--min-bandwidth", "20", "--moves", "1").code == 1
-    done = call("defragment", "dgx1-v100", "--running", "running.csv")
+    done = call("make-room", "dgx1-v100", "--running", "running.csv")
     assert done.out.splitlines()[1:] == ["jobs that fit (ring of 8): 0 now, 0 with 0 moves"]
 
 
@@ -108,10 +109,9 @@ def test_defragment_says_what_fits_before_and_after(call: Call) -> None:
 )
 def test_a_wrong_line_is_named(call: Call, here: Path, text: str, message: str) -> None:
     (here / "running.csv").write_text(text)
-    for command in ("make-room", "defragment"):
-        done = call(command, "dgx1-v100", "--running", "running.csv")
-        assert (done.code, done.out) == (2, "")
-        assert done.err.startswith(f"topoplace: running.csv: {message}"), done.err
+    done = call("make-room", "dgx1-v100", "--running", "running.csv")
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"topoplace: running.csv: {message}"), done.err
 
 
 def test_shared_gpus_and_a_job_called_job(call: Call, here: Path) -> None:
@@ -135,18 +135,18 @@ def test_the_cluster_of_a_scheduler_keeps_its_limits(call: Call) -> None:
     """18 may not be requeued, and what Slurm says of moves is the last of them."""
     Path("scontrol.txt").write_text(CLUSTER)
     whole, moved = {"machine": {"now": 0, "possible": 1}}, [{"job_id": "17", "from": [0, 1], "to": [6, 7]}]
-    done = call("defragment", "--from", "scontrol.txt")
+    done = call("make-room", "--from", "scontrol.txt")
     assert (done.code, done.out.splitlines()) == (
         0,
         [
             "fragmented: 5 of 12 GPUs are free; whole machines: 0 of 1 possible",
-            "jobs that fit (ring of 4): 0 now, 1 with 1 moves",
+            "jobs that fit (ring of 4): 0 now, 1 with 1 move",
             "move 17: n1 0,1 → n2 2,3",
             "Slurm moves no job: `scontrol requeue` stops it, and it starts again where Slurm decides",
         ],
     )
     assert "note: Slurm does not tell how the GPUs of a node are connected." in done.err
-    answer = json.loads(call("defragment", "--from", "scontrol.txt", "--json").out)
+    answer = json.loads(call("make-room", "--from", "scontrol.txt", "--json").out)
     assert (answer["free_gpus"], answer["whole"], answer["move"]) == (5, whole, moved)
     done = call("make-room", "--from", "scontrol.txt", "--gpus", "4", "--single-machine", "--never-preempt")
     assert done.out.splitlines()[1:3] == [
@@ -157,13 +157,22 @@ def test_the_cluster_of_a_scheduler_keeps_its_limits(call: Call) -> None:
     assert (answer["gpus"], answer["move"]) == ([2, 3, 6, 7], [])
 
 
-@pytest.mark.parametrize("command", ["make-room", "defragment"])
-def test_running_jobs_come_from_one_place(call: Call, command: str) -> None:
+@pytest.mark.parametrize(
+    ("words", "flag"),
+    [("--moves 2 --never-preempt", "--never-preempt"), ("--move-cost 1 --never-preempt", "--move-cost")],
+)
+def test_what_is_about_one_job_is_refused_for_many(call: Call, words: str, flag: str) -> None:
+    done = call("make-room", "dgx1-v100", "--running", "running.csv", *words.split())
+    told = f"topoplace: {flag}: is for one job, whose size --gpus says, without --moves\n"
+    assert (done.code, done.out, done.err) == (2, "", told)
+
+
+def test_running_jobs_come_from_one_place(call: Call) -> None:
     missing = "the running jobs are missing: give --from FILE, or TOPO and --running FILE"
     for words in ((), ("dgx1-v100",), ("--running", "running.csv")):
-        done = call(command, *words)
+        done = call("make-room", *words)
         assert (done.code, missing in done.err) == (2, True)
-    done = call(command, "dgx1-v100", "--running", "running.csv", "--from", "running.csv")
+    done = call("make-room", "dgx1-v100", "--running", "running.csv", "--from", "running.csv")
     assert (done.code, "not allowed with argument --running" in done.err) == (2, True)
 
 

@@ -33,38 +33,38 @@ def test_texts_of_every_format_are_called_after_their_file(repository: Path, cal
     paths = examples(repository)
     assert len(paths) > 20
     for path in paths:
-        assert json.loads(call("discover", "--json", "--from", path).out)["name"] == path.stem
+        assert json.loads(call("show", "--json", path).out)["name"] == path.stem
         assert discovery.read(path.read_bytes()).name != path.stem  # the library's name is as before
 
 
 def test_a_name_in_the_text_stays(tmp_path: Path, call: Call) -> None:
     path = tmp_path / "other.json"
     path.write_text(tp.machines.get("minsky").to_json())
-    assert json.loads(call("discover", "--json", "--from", path).out)["name"] == "minsky"
+    assert json.loads(call("show", "--json", path).out)["name"] == "minsky"
 
 
 def test_a_name_can_be_given(tmp_path: Path, call: Call) -> None:
     path = tmp_path / "topo.txt"
     path.write_text(TOPO_M)
-    done = call("discover", "--json", "--from", path, "--assume", "name=node7")
+    done = call("show", "--json", path, "--assume", "name=node7")
     assert json.loads(done.out)["name"] == "node7"
 
 
 def test_a_network_is_called_after_its_file(tmp_path: Path, call: Call) -> None:
     path = tmp_path / "hall.conf"
     path.write_text("SwitchName=a Nodes=n[1-2]\n")
-    joined = call("discover", "--json", "--from", path, "--machine", "minsky")
+    joined = call("show", "--json", path, "--machine", "minsky")
     assert json.loads(joined.out)["name"] == "hall"
     assert call("show", path).out.startswith("hall: 1 x leaf, 2 machines\nleaf a: n[1-2]\n")
 
 
 def test_standard_input_and_pipes_have_no_file_name(tmp_path: Path) -> None:
-    assert json.loads(run("discover", "--json", "--from", "-", stdin=TOPO_M).stdout)["name"] == "nvidia-smi"
+    assert json.loads(run("show", "--json", "-", stdin=TOPO_M).stdout)["name"] == "nvidia-smi"
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     writer = threading.Thread(target=pipe.write_text, args=(TOPO_M,))
     writer.start()
-    assert json.loads(run("discover", "--json", "--from", pipe).stdout)["name"] == "nvidia-smi"
+    assert json.loads(run("show", "--json", pipe).stdout)["name"] == "nvidia-smi"
     writer.join()
 
 

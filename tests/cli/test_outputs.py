@@ -17,14 +17,13 @@ PICTURES = (
     "show summit",
     "show summit --svg",
     "place summit --gpus 2",
-    "simulate summit --num-jobs 2",
-    "compare summit --num-jobs 2 --policies baseline,fcfs",
+    "simulate summit --num-jobs 2 --policy fcfs",
+    "simulate summit --num-jobs 2 --policies baseline,fcfs",
     "papers mapa --quick",
     "papers drmaestro --quick",
     "papers gpuaas --quick",
     "papers sc17 --quick",
     "papers tsubame --quick",
-    "demo",
 )
 QUICK_PICTURES = PICTURES[:5]
 FILES = {
@@ -106,14 +105,14 @@ def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, pl
 @pytest.mark.parametrize(
     ("command", "name"),
     [
-        ("simulate summit --jobs runs.csv --save", "--jobs runs.csv"),
-        ("simulate runs.csv --save", "TOPO runs.csv"),
-        ("simulate summit --profile runs.csv --save", "--profile runs.csv"),
-        ("simulate summit --typical runs.csv --jobs lines.txt --save", "--typical runs.csv"),
+        ("simulate summit --policy fcfs --jobs runs.csv --save", "--jobs runs.csv"),
+        ("simulate runs.csv --policy fcfs --save", "TOPO runs.csv"),
+        ("simulate summit --policy fcfs --profile runs.csv --save", "--profile runs.csv"),
+        ("simulate summit --policy fcfs --typical runs.csv --jobs lines.txt --save", "--typical runs.csv"),
         ("profile build runs.csv -o", "FILE runs.csv"),
         ("report lines.txt runs.csv -o", "RESULT runs.csv"),
-        ("collective measure runs.csv -o", "TOPO runs.csv"),
-        ("collective measure summit --rates runs.csv -o", "--rates runs.csv"),
+        ("show measure runs.csv -o", "TOPO runs.csv"),
+        ("show measure summit --rates runs.csv -o", "--rates runs.csv"),
         ("papers mapa --topology dgx-v --policy greedy --job-lines runs.csv --write", "--job-lines runs.csv"),
     ],
 )
@@ -144,7 +143,7 @@ def test_a_result_that_cannot_be_saved_is_named_as_given(call: Call, monkeypatch
         raise OSError(errno.ENOSPC, "No space left on device", ".run.csv.7.part")
 
     monkeypatch.setattr("topoplace.experiments.simulate.storage.tables._to_disk", full)
-    done = call("simulate", "summit", "--num-jobs", 2, "--save", "run.csv")
+    done = call("simulate", "summit", "--num-jobs", 2, "--policy", "fcfs", "--save", "run.csv")
     assert (done.code, done.err) == (2, "topoplace: --save run.csv: No space left on device\n")
 
 

@@ -70,7 +70,7 @@ def own(call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Call:
 
 
 def compared(call: Call, machine: str, *more: str) -> dict[str, dict[str, float]]:
-    done = call("compare", machine, "--policies", "baseline,least-time", "--json", *more)
+    done = call("simulate", machine, "--policies", "baseline,least-time", "--json", *more)
     assert done.code == 0, done.err
     return {row["policy"]: row for row in json.loads(done.out)}
 
@@ -88,8 +88,10 @@ def test_faster_links_end_sooner(call: Call) -> None:
 
 @pytest.mark.parametrize("name", ["Doubled", "doubled"])
 def test_own_models(own: Call, name: str) -> None:
-    simulated = ("simulate", "dgx1-v100", "--num-jobs", "20", "--policy", "fcfs", "--json", "--performance")
-    fixed, doubled = (json.loads(own(*simulated, one).out) for one in ("fixed", f"own_models:{name}"))
+    simulated = ("simulate", "dgx1-v100", "--num-jobs", "20", "--policy", "fcfs", "--queue", "own", "--json")
+    fixed, doubled = (
+        json.loads(own(*simulated, "--performance", one).out) for one in ("fixed", f"own_models:{name}")
+    )
     assert doubled["makespan"] == pytest.approx(2 * fixed["makespan"])
 
 
@@ -135,7 +137,7 @@ def test_a_sweep_sets_aside_the_cells_of_a_faulty_model(own: Call, tmp_path: Pat
 def test_seeds_count_for_a_model_that_draws(own: Call, tmp_path: Path) -> None:
     (tmp_path / "jobs.csv").write_text("job_id,submit_s,num_gpus,duration_s\na,0,2,100\nb,1,2,100\n")
     options = (tmp_path / "jobs.csv", "--performance", "own_models:Draws", "--json")
-    done = own("compare", "minsky", "--policies", "baseline,fcfs", "--seeds", 3, "--jobs", *options)
+    done = own("simulate", "minsky", "--policies", "baseline,fcfs", "--seeds", 3, "--jobs", *options)
     assert done.code == 0, done.err
     low, high = json.loads(done.out)[0]["intervals"]["makespan"]
     assert low < high

@@ -135,9 +135,9 @@ FILES = {
     ("command", "what"),
     [
         ("place summit --gpus 2", "searching"),
-        ("collective summit", "rating sets of GPUs"),
+        ("show summit --collective 4", "rating sets of GPUs"),
         ("make-room summit --running running.csv --gpus 2", "searching, at most 10 s"),
-        ("defragment summit --running running.csv --gpus 2", "searching, at most 10 s"),
+        ("make-room summit --running running.csv --gpus 2 --moves 8", "searching, at most 10 s"),
         ("capacity jobs.csv times.csv", "planning"),
         ("trace trace.csv", "reading trace.csv"),
         ("simulate summit --jobs trace.csv", "reading trace.csv"),

@@ -50,7 +50,7 @@ def test_arguments_of_the_library() -> None:
         ("show sumit", "did you mean summit?"),
         ("show dgx1-v10", "did you mean dgx1-v100?"),
         ("capacity a b --planner shres", "did you mean shares? (see topoplace capacity --help)"),
-        ("show summit minsky", "unrecognized arguments: minsky (see topoplace show --help)"),
+        ("place summit minsky", "unrecognized arguments: minsky (see topoplace place --help)"),
         ("show summit -x", "unrecognized arguments: -x (see topoplace show --help)"),
     ],
 )

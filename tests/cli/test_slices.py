@@ -73,7 +73,7 @@ def test_simulated_jobs_get_slices_that_are_cut_for_them(
     monkeypatch.chdir(tmp_path)
     jobs = "job_id,submit_s,num_gpus,duration_s,mig\na,0,2,30,1g.10gb\n"
     Path("jobs.csv").write_text(jobs, "utf-8")
-    command = "compare dgx-a100 --jobs jobs.csv --policies fgd,mapa-greedy"
+    command = "simulate dgx-a100 --jobs jobs.csv --policies fgd,mapa-greedy"
     assert "rejected 1 under all policies: cannot start now" in call(*command.split()).out
     done = call(*command.split(), "--reslice")
     assert "mapa-greedy is set aside: --reslice: mapa-greedy does not slice GPUs\n" in done.err

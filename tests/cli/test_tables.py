@@ -31,17 +31,17 @@ COMMANDS = (
     "show",
     "show dgx1-v100",
     "show gb200-nvl72",
-    "collective dgx1-v100",
+    "show dgx1-v100 --collective 4",
     "place dgx1-v100 --busy 0,5",
     "place dgx1-v100 --policy fcfs",
     "place dgx1-v100 --gpus 7",
+    "simulate dgx1-v100 --num-jobs 9 --policy fcfs",
+    "simulate dgx1-v100 --jobs none.txt --policy fcfs",
+    "simulate dgx1-v100 --jobs trace.csv --profile profile.csv --policy fcfs",
     "simulate dgx1-v100 --num-jobs 9",
     "simulate dgx1-v100 --jobs none.txt",
-    "simulate dgx1-v100 --jobs trace.csv --profile profile.csv",
-    "compare dgx1-v100 --num-jobs 9",
-    "compare dgx1-v100 --jobs none.txt",
-    "compare minsky --jobs log",
-    "compare minsky --jobs trace.csv --profile profile.csv",
+    "simulate minsky --jobs log",
+    "simulate minsky --jobs trace.csv --profile profile.csv",
     "profile show profile.csv",
     "capacity jobs.csv times.csv",
     "capacity jobs.csv times.csv --planner fifo",
@@ -149,7 +149,7 @@ def test_durations(seconds: float, text: str) -> None:
     assert tables.duration(seconds) == text
 
 
-@pytest.mark.parametrize("command", ["compare l40s-8 --num-jobs 9", "place dgx1-v100", "show", "demo"])
+@pytest.mark.parametrize("command", ["simulate l40s-8 --num-jobs 9", "place dgx1-v100", "show"])
 def test_no_word_of_a_head_is_broken_on_60_columns(
     command: str, call: Call, shown: list[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,14 +171,14 @@ def test_numbers_are_aligned_to_the_right(call: Call) -> None:
 
 
 def test_a_dash_is_explained_once_below_the_table(call: Call) -> None:
-    out = call("compare", "dgx1-v100", "--jobs", "none.txt", "--policies", "baseline,fcfs").out
+    out = call("simulate", "dgx1-v100", "--jobs", "none.txt", "--policies", "baseline,fcfs").out
     assert (
         "- in mean turnaround, makespan, utilization, mean wait, slowdown, throughput speed-up: no job ran\n"
         in out
     )
     assert out.count("no job ran\n") == 1
     assert "- in utility, SLO violations: the policy has no score of utility" in (
-        call("simulate", "summit", "--num-jobs", "2").out
+        call("simulate", "summit", "--num-jobs", "2", "--policy", "least-time").out
     )
     for key in tp.simulate(
         tp.machines.get("summit"), tp.simulate.Workload([], [], []), tp.policies.get("baseline")
@@ -228,6 +228,8 @@ def test_the_conclusion_compares_seed_by_seed() -> None:
     assert comparison.conclusion([seeds("a", 10), seeds("b", 9), seeds("c", 9)]) == (
         "b and 1 more: jobs finish 10.0 % sooner than under a"
     )
+    default = seeds("least-time", 9)
+    assert comparison.conclusion([seeds("a", 10), seeds("b", 9), default]).startswith("least-time and 1 more")
     assert comparison.conclusion([seeds("a", 9), seeds("b", 10)]) == "no policy finishes jobs sooner than a"
     assert comparison.conclusion([seeds("a", 9)]) == ""
 
@@ -242,7 +244,7 @@ def test_the_conclusion_tells_placement_from_queue() -> None:
 
 def test_policies_with_the_same_placements_have_the_same_row_but_with_their_own_queues(call: Call) -> None:
     """On a machine whose GPUs are all alike, only queues differ."""
-    command = ("compare", "dgx-h100", "--num-jobs", 40, "--policies", "baseline,best-fit", "--json")
+    command = ("simulate", "dgx-h100", "--num-jobs", 40, "--policies", "baseline,best-fit", "--json")
     one, other = json.loads(call(*command).out)
     own = {"policy", "mean_utility", "slo_violations"}  # baseline knows no utility
     assert {key: one[key] for key in one.keys() - own} == {key: other[key] for key in one.keys() - own}
@@ -274,7 +276,7 @@ def test_a_policy_that_cannot_run_in_one_queue_is_compared_with_its_own(
 ) -> None:
     (here / "plans_only.py").write_text(PLANS, "utf-8")
     monkeypatch.syspath_prepend(str(here))
-    done = call("compare", "dgx-h100", "--num-jobs", 40, "--policies", order, "--queue", "own")
+    done = call("simulate", "dgx-h100", "--num-jobs", 40, "--policies", order, "--queue", "own")
     assert (done.code, done.err) == (0, "")
     first = done.out.splitlines()[0]
     best = (
@@ -285,7 +287,7 @@ def test_a_policy_that_cannot_run_in_one_queue_is_compared_with_its_own(
 
 
 def test_seeds_give_means_and_intervals(call: Call) -> None:
-    command = ("compare", "dgx1-v100", "--num-jobs", 20, "--policies", "baseline,least-time")
+    command = ("simulate", "dgx1-v100", "--num-jobs", 20, "--policies", "baseline,least-time")
     several = json.loads(call(*command, "--seeds", 3, "--seed", 5, "--json").out)
     alone = [json.loads(call(*command, "--seed", seed, "--json").out) for seed in (5, 6, 7)]
     for i, row in enumerate(several):
@@ -297,8 +299,39 @@ def test_seeds_give_means_and_intervals(call: Call) -> None:
     shown = call(*command, "--seeds", 3).out
     assert "3 seeds" in shown.splitlines()[0]
     assert "means over 3 seeds, with their 95 % intervals\n" in shown
-    refused = call("compare", "summit", "--jobs", "trace.csv", "--policies", "baseline", "--seeds", 2)
+    assert "fewer seeds" not in shown
+    refused = call("simulate", "summit", "--jobs", "trace.csv", "--policies", "baseline", "--seeds", 2)
     assert "--seeds 2: seeds change nothing, as the jobs are all in the file" in refused.err
+
+
+def test_rejections_are_those_of_all_seeds(call: Call) -> None:
+    """MAPA's mix has jobs of 5 GPUs, which four GPUs never hold: others with each seed."""
+    command = ("simulate", "minsky", "--num-jobs", 6, "--policies", "baseline,fcfs")
+    alone = [json.loads(call(*command, "--seed", seed, "--json").out)[0]["rejections"] for seed in range(4)]
+    counts = [sum(rejections.values()) for rejections in alone]
+    assert len(set(counts)) > 1
+    done = call(*command, "--seeds", 4, "--json")
+    row = json.loads(done.out)[0]
+    assert row["rejections"] == {next(iter(filter(None, alone))).popitem()[0]: sum(counts)}
+    assert row["rejected"] == sum(counts) / 4
+    assert row["intervals"]["rejected"][1] <= 6
+    shown = call(*command, "--seeds", 4).out
+    assert f"rejected {sum(counts)} with 4 seeds together under all policies: never fits" in shown
+
+
+def test_figures_that_some_seeds_lack_are_named(call: Call) -> None:
+    """Of three jobs, with some seeds none is bandwidth-sensitive."""
+    command = ("simulate", "summit", "--num-jobs", 3, "--policies", "baseline,fcfs", "--seeds")
+    alone = json.loads(call(*command, 9, "--json").out)[0]
+    assert alone["sensitive_run_time_p75"] is not None
+    assert "fewer seeds have data on sensitive run time p75\n" in call(*command, 9).out
+
+
+def test_more_jobs_than_there_are_cannot_be_rejected() -> None:
+    outcomes = [{"rejected": count, "mean_turnaround": 1.0} for count in (0.0, 0.0, 3.0)]
+    scenario = Scenario("machine", "jobs", None)
+    rows = [comparison.row_of(scenario, "a", outcomes, **how) for how in ({}, {"num_jobs": 3})]
+    assert rows[0].samples["rejected"].high > 3 >= rows[1].samples["rejected"].high
 
 
 def test_tables_are_written_as_csv_and_latex(tmp_path: Path) -> None:
@@ -321,7 +354,7 @@ def test_tables_are_written_as_csv_and_latex(tmp_path: Path) -> None:
 
 
 def test_compare_marks_the_best_and_says_how(call: Call) -> None:
-    command = ("compare", "torus2d-16", "--num-jobs", "60", "--policies", "all")
+    command = ("simulate", "torus2d-16", "--num-jobs", "60", "--policies", "all")
     done = call(*command)
     same = {first: rest.split(", ") for first, rest in re.findall(r"^same as (\S+): (.*)$", done.out, re.M)}
     shown = [line.split()[0] for line in done.out.splitlines() if re.match(r"\S+ \* ", line)]
@@ -333,12 +366,12 @@ def test_compare_marks_the_best_and_says_how(call: Call) -> None:
     assert len(marked) == len(best)
     assert "* best: lowest mean turnaround\n" in done.out
     assert "speed-up: over baseline\n" in done.out
-    assert "*" not in call("compare", "summit", "--num-jobs", "9", "--policies", "fcfs").out
+    assert "*" not in call("simulate", "summit", "--num-jobs", "9", "--policies", "fcfs").out
 
 
 def test_policies_with_the_same_figures_share_a_row(call: Call) -> None:
     """On an idle machine of equal links nothing differs, so that one row says it."""
-    done = call("compare", "dgx-h100", "--num-jobs", "9")
+    done = call("simulate", "dgx-h100", "--num-jobs", "9")
     first, *others = tp.policies.USUAL
     assert f"same as {first}: {', '.join(others)}\n" in done.out
     assert [line.split()[0] for line in done.out.splitlines() if line.startswith(tp.policies.USUAL)] == [
@@ -348,26 +381,28 @@ def test_policies_with_the_same_figures_share_a_row(call: Call) -> None:
 
 def test_rejected_jobs_are_counted_with_the_reason(here: Path, call: Call) -> None:
     (here / "jobs.txt").write_text("2,ring,0,30,0,a\n99,ring,0,40,1,b\n98,ring,0,40,1,b\n")
-    done = call("compare", "summit", "--jobs", "jobs.txt", "--policies", "baseline,fcfs")
+    done = call("simulate", "summit", "--jobs", "jobs.txt", "--policies", "baseline,fcfs")
     for size in (98, 99):
         reason = f"never fits: needs {size} GPUs, the topology has 6"
         assert f"rejected 1 under all policies: {reason}\n" in done.out
-        for command in ("simulate", "compare"):
-            (found,) = [json.loads(call(command, "summit", "--jobs", "jobs.txt", "--json").out)][:1]
+        for policies in ("fcfs", "baseline,fcfs"):
+            again = call("simulate", "summit", "--jobs", "jobs.txt", "--policies", policies, "--json")
+            found = json.loads(again.out)
             for one in found if isinstance(found, list) else [found]:
                 assert one["rejected"] == 2
                 assert one["rejections"][reason] == 1
-        assert f"rejected 1: {reason}\n" in call("simulate", "summit", "--jobs", "jobs.txt").out
+        one = call("simulate", "summit", "--jobs", "jobs.txt", "--policy", "fcfs").out
+        assert f"rejected 1: {reason}\n" in one
     assert "* best: fewest jobs rejected, then lowest mean turnaround" in done.out
 
 
-@pytest.mark.parametrize("command", ["simulate", "compare --policies baseline"])
+@pytest.mark.parametrize("command", ["simulate --policy fcfs", "simulate --policies baseline,fcfs"])
 def test_a_long_run_adds_nothing_to_its_table(
     command: str, call: Call, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("topoplace._progress._DELAY_S", 0.0)
     done = call(*command.split(), "summit", "--num-jobs", "200")
-    assert done.out.startswith("200 jobs on summit")
+    assert "200 jobs on summit" in done.out.splitlines()[0 if command.split()[-1] == "fcfs" else 1]
     assert done.err == ""
 
 
@@ -384,7 +419,7 @@ def test_rejections_of_some_policies_name_them(here: Path, call: Call) -> None:
     (here / "trace.csv").write_text(
         "job_id,submit_s,num_gpus,duration_s,min_utility\na,0,1,10,0.1\nb,0,1,10,0\n"
     )
-    out = call("compare", "summit", "--jobs", "trace.csv", "--policies", "baseline,topo-aware").out
+    out = call("simulate", "summit", "--jobs", "trace.csv", "--policies", "baseline,topo-aware").out
     assert "rejected 1 under baseline: min_utility = 0.1 cannot be honoured" in out
 
 

@@ -28,7 +28,7 @@ COMMANDS = (
     "show gb200-nvl72",
     "policies",
     "when 21 --from nodes.txt",
-    "compare dgx1-v100 --num-jobs 9",
+    "simulate dgx1-v100 --num-jobs 9",
 )
 WIDTHS = (60, 72, 80, 82, 100)
 

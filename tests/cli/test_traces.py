@@ -59,7 +59,7 @@ def test_typical_jobs_are_those_of_the_trace(call: Call, here: Path, monkeypatch
 
     monkeypatch.setattr(policies, "get", get)
     (here / "half.csv").write_text("".join(PODS.splitlines(keepends=True)[:2]))
-    command = "compare nodes.csv.gz --jobs pods.csv --policies fgd,least-stranded,gpu-packing"
+    command = "simulate nodes.csv.gz --jobs pods.csv --policies fgd,least-stranded,gpu-packing"
     assert call(*command.split()).code == 0
     assert seen == [4, 4]
     assert call(*command.split(), "--typical", "half.csv").code == 0
@@ -69,7 +69,8 @@ def test_typical_jobs_are_those_of_the_trace(call: Call, here: Path, monkeypatch
 
 
 def test_options_say_what_rows_do_not(call: Call) -> None:
-    base = ("simulate", "summit", "--map", "job_id=id,submit_s=at", "--map", "num_gpus=gpus", "--json")
+    base = ("simulate", "summit", "--map", "job_id=id,submit_s=at", "--map", "num_gpus=gpus")
+    base += ("--policy", "fcfs", "--json")
     needs = call(*base, "--jobs", "trace.csv")
     assert needs.err == (
         "topoplace: trace.csv: line 2: duration_s is unknown: add it, or give a profile or a duration\n"
@@ -95,9 +96,9 @@ def test_options_say_what_rows_do_not(call: Call) -> None:
 @pytest.mark.parametrize(
     "command",
     [
-        ("simulate", "summit"),
+        ("simulate", "summit", "--policy", "fcfs"),
         ("simulate", "summit", "--json"),
-        ("compare", "summit", "--policies", "baseline,fcfs"),
+        ("simulate", "summit", "--policies", "baseline,fcfs"),
     ],
     ids=" ".join,
 )
@@ -153,7 +154,15 @@ def test_jobs_may_come_from_standard_input(here: Path) -> None:
     packed = io.BytesIO()
     with gzip.open(packed, "wb") as file:
         file.write(PODS.encode())
-    done = run("simulate", "nodes.csv.gz", "--jobs", "-", "--json", stdin=packed.getvalue(), cwd=here)
+    done = run(
+        "simulate",
+        "nodes.csv.gz",
+        "--jobs",
+        "-",
+        *("--policy", "fgd", "--json"),
+        stdin=packed.getvalue(),
+        cwd=here,
+    )
     assert json.loads(done.stdout)["rows"]["jobs"] == 4
 
 

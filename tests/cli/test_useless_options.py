@@ -31,15 +31,15 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-@pytest.mark.parametrize("command", ["simulate summit", "compare summit --policies fcfs"])
+@pytest.mark.parametrize("command", ["simulate summit", "simulate summit --policy fcfs"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ("--jobs jobs.csv --num-jobs 3", "--num-jobs is for the default mix, which --jobs replaces"),
-        ("--jobs jobs.csv --num-jobs 300", "--num-jobs is for the default mix, which --jobs replaces"),
+        ("--jobs jobs.csv --num-jobs 3", "--num-jobs is for the usual jobs, which --jobs replaces"),
+        ("--jobs jobs.csv --num-jobs 300", "--num-jobs is for the usual jobs, which --jobs replaces"),
         (
             "--gpus-per-node 1",
-            "--gpus-per-node is for logs in the Standard Workload Format, not for the default mix",
+            "--gpus-per-node is for logs in the Standard Workload Format, not for the usual jobs",
         ),
         (
             "--jobs jobs.csv --gpus-per-node 2",
@@ -63,7 +63,7 @@ def test_gpus_per_node_is_for_logs(call: Call) -> None:
 
 
 def test_a_log_is_simulated_by_the_model_that_is_said(call: Call) -> None:
-    common = ("compare", "summit", "--jobs", "log.pbs", "--policies", "fcfs,least-time")
+    common = ("simulate", "summit", "--jobs", "log.pbs", "--policies", "fcfs,least-time")
     said = "run times are those of copies to GPUs of other machines (remote-copies)"
     assert said in call(*common).err
     stated = call(*common, "--pattern", "ring", "--json")
@@ -72,9 +72,7 @@ def test_a_log_is_simulated_by_the_model_that_is_said(call: Call) -> None:
     assert call(*common, "--performance", "remote-copies").err == ""
 
 
-@pytest.mark.parametrize(
-    "command", ["show summit", "place summit", "simulate summit", "demo", "trace trace.csv"]
-)
+@pytest.mark.parametrize("command", ["show summit", "place summit", "simulate summit", "trace trace.csv"])
 def test_an_empty_path_is_no_path(call: Call, here: Path, command: str) -> None:
     done = call(*command.split(), "-o", "")
     assert (done.code, done.out) == (2, "")

@@ -124,7 +124,7 @@ def test_a_text_as_printed_leaves_nothing_out(text: str, command: str) -> None:
         (
             "nothing\nthat we know",
             "line 1: no known format begins with 'nothing'; give the complete output of a tool as printed, such as "
-            "`nvidia-smi topo -m`; `topoplace discover --formats` lists what is read",
+            "`nvidia-smi topo -m`; `topoplace show --list formats` lists what is read",
         ),
         (
             LISTED + "GPU 2",

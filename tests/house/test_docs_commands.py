@@ -148,6 +148,17 @@ def test_each_reason_not_to_run_a_command_is_of_one_that_the_docs_show() -> None
     assert [begin for begin in IN_DOCS if not any(one.startswith(begin) for one in shown)] == []
 
 
+def test_make_demo_takes_documented_commands_and_writes_what_it_names(tmp_path: Path) -> None:
+    recipe = (REPOSITORY / "Makefile").read_text("utf-8").partition("\ndemo:")[2].partition("\n\n")[0]
+    found = [shlex.split(line)[1:] for line in recipe.splitlines() if line.startswith("\ttopoplace ")]
+    assert [words[0] for words in found] == ["place", "simulate"]
+    for arguments in found:
+        done = run(*arguments, cwd=tmp_path)
+        assert (done.returncode, done.stderr) == (0, ""), arguments
+    assert (tmp_path / "out/report.html").is_file()
+    assert len([*(tmp_path / "out").glob("*.png")]) == 2
+
+
 def transcripts() -> list[tuple[Path, str]]:
     return [(page, block) for page in PAGES for block in blocks(page) if block.startswith("$ ")]
 

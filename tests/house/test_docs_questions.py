@@ -45,7 +45,7 @@ QUESTIONS = [
     Question("gpu dies", "broken", "with_unhealthy"),
     Question("mig slices", "mig", "slice_gpu"),
     Question("amd", "topologies", "rocm-smi --showtopo"),
-    Question("degraded link", "broken", "topoplace discover --check"),
+    Question("degraded link", "broken", "topoplace show --check"),
     Question("gpu failure", "broken", "undrain"),
     Question("nvl72 racks", "training", "nvlink_domain"),
     Question("upgrade slurm", "integrations/slurm", "pip install --upgrade"),

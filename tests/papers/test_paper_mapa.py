@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from command_line import run
-from demonstration import Demonstration
 from paper_rows import assert_complete, assert_covered, assert_kept, assert_rules_can_fail, by_id
 from topoplace.experiments.papers import mapa
 from topoplace.experiments.papers.claims import FITTED, IDENTITY, PaperClaim
@@ -26,8 +25,8 @@ JOBS = (
 
 
 @pytest.fixture(scope="module")
-def claims(demonstration: Demonstration) -> dict[str, PaperClaim]:
-    return by_id(demonstration.claims)
+def claims() -> dict[str, PaperClaim]:
+    return by_id(mapa.reproduce(quick=True))
 
 
 # ---- run times by rings ------------------------------------------------------------------------------------------

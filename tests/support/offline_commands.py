@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 NOT_HERE: Final = {
-    "discover --check": "needs a GPU of this host",
+    "show --check": "needs a GPU of this host",
     "explore": "serves until Ctrl-C",
-    "collective measure": "needs GPUs and nccl-tests",
+    "show measure": "needs GPUs and nccl-tests",
     "profile record": "needs counters of GPUs or NICs",
     "slurm run": "needs a Slurm cluster",
     "slurm launch": "needs a job of Slurm",

@@ -12,7 +12,6 @@ GROUPS = {
     "tests/integrations/slurm/test_busy_cluster.py": "a busy cluster of Slurm",
     "tests/integrations/slurm/test_placer.py": "a cluster of Slurm",
     "tests/integrations/slurm/test_toy_cluster.py": "a toy cluster of Slurm",
-    "tests/papers/test_demo.py": "mapa",
     "tests/papers/test_paper_drmaestro.py": "drmaestro",
     "tests/papers/test_paper_gpuaas.py": "gpuaas",
     "tests/papers/test_paper_mapa.py": "mapa",

@@ -10,10 +10,11 @@ To change:
 - An option or column of one command: its file in `commands/`; options of several commands: `options.py`; of
   `kubernetes`: `kubernetes/`.
 - A job from options: `job_options.py`; where its ranks are, as tables: `ranks.py`; lists of GPUs: `gpu_list.py`.
-- Running jobs: `running_jobs.py`; files of jobs: `job_files.py`; simulations: `study.py`; sweeps: `sweeping.py`,
-  `sweep_plan.py`, `sweep_cells.py`.
+- Running jobs: `running_jobs.py`; files of jobs: `job_files.py`; simulations: `study.py`, several side by side
+  `comparing.py`; sweeps: `sweeping.py`, `sweep_plan.py`, `sweep_cells.py`.
 - Options named in errors: `flags.py`; fields of a command's JSON: the command (of `place`: `engine/plan.py`), and its
   schema in `docs/schemas/`.
+- What `show` reads: `described_topology.py`; its sets of GPUs: `collective_sets.py`.
 - The page of `explore`: `explorer/`.
 - What shells complete: `commands/completion.py`; what the parser has, as data for the manual: `command_tree.py`.
 - Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`.
@@ -33,13 +34,7 @@ from typing import Any, Final
 from topoplace import __version__
 from topoplace.cli.commands import (
     capacity,
-    collective,
-    collective_measure,
-    compare,
     completion,
-    defragment,
-    demo,
-    discover,
     example,
     explore,
     help,
@@ -51,6 +46,7 @@ from topoplace.cli.commands import (
     profile,
     report,
     show,
+    show_measure,
     simulate,
     slurm,
     state,
@@ -64,21 +60,17 @@ from topoplace.errors import SlurmError
 
 _GROUPS: Final = {
     "look: machines, policies, examples": (
-        discover,
         show,
+        show_measure,
         explore,
         policies,
-        collective,
-        collective_measure,
-        demo,
         example,
         help,
     ),
-    "decide: which GPUs a job gets, and when": (place, make_room, defragment, when),
+    "decide: which GPUs a job gets, and when": (place, make_room, when),
     "study: many jobs, policies and machines": (
         trace,
         simulate,
-        compare,
         sweep,
         sweep_suite,
         report,
@@ -137,8 +129,13 @@ def command_parser() -> Parser:
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     parser.set_defaults(run=help.first_look, parser=parser)
     parser.replaced = {
-        "machines": "topoplace show",
+        "machines": "topoplace show --list machines",
         "diff": "topoplace show B --since A",
+        "demo": "topoplace explore` or, in a clone, `make demo",
+        "discover": "topoplace show",
+        "collective": "topoplace show MACHINE --collective N` or `topoplace show measure",
+        "compare": "topoplace simulate",
+        "defragment": "topoplace make-room",
         "suite": "topoplace sweep suite",
     }
     commands = parser.add_subparsers(metavar="COMMAND")

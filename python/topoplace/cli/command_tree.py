@@ -24,7 +24,7 @@ class Argument(NamedTuple):
 
 
 class Command(NamedTuple):
-    """A command, or a group of commands; `collective` is both."""
+    """A command, or a group of commands; `show` is both."""
 
     path: tuple[str, ...]
     """The words after `topoplace`."""

@@ -93,14 +93,15 @@ def _beside_lowest(found: Yardsticks) -> str:
         return "these are the lowest free ids"
     if placed.equals(lowest):
         return "no better than the lowest free ids: equally fast"
-    if sorted(placed.gpus) == sorted(lowest.gpus):
-        times = _times(max(placed.seconds, lowest.seconds) / min(placed.seconds, lowest.seconds))
-        return f"the same GPUs in the order of their ids {_carried(lowest)} ({times})"
     if lowest.seconds < placed.seconds:
-        return (
-            f"the lowest free ids are faster: {_carried(lowest)} ({_times(placed.seconds / lowest.seconds)})"
-        )
-    return f"the lowest free ids {_carried(lowest)} ({_times(lowest.seconds / placed.seconds)})"
+        how = _times(placed.seconds / lowest.seconds, "faster")
+    else:
+        how = _times(lowest.seconds / placed.seconds, "slower")
+    if sorted(placed.gpus) == sorted(lowest.gpus):
+        what = "the same GPUs in the order of their ids"
+    else:
+        what = "the lowest free ids" + (" are faster:" if lowest.seconds < placed.seconds else "")
+    return f"{what} {_carried(lowest)} ({how})"
 
 
 def _beside_idle(found: Yardsticks, where: str) -> str:
@@ -136,8 +137,8 @@ def _percent(share: float) -> str:
     return f"{tables.number(float(f'{100 * share:.2g}'))} %"
 
 
-def _times(ratio: float) -> str:
-    """Return a ratio above 1 in words."""
+def _times(ratio: float, which: str = "") -> str:
+    """Return a ratio above 1 in words; `which` says of a small one whether it is slower or faster."""
     if ratio < _CLEAR:
-        return _percent(ratio - 1)
+        return f"{_percent(ratio - 1)} {which}"
     return f"{ratio:.0f} ×" if ratio >= 9.95 else f"{ratio:.2g} ×"

@@ -62,7 +62,7 @@ def refuse_without_file(arguments: argparse.Namespace) -> None:
     for name in ("sensitive", "duration", "map", "with_cpu_jobs", "skip_bad_rows"):
         if getattr(arguments, name) not in (None, [], False):
             raise ValueError(f"--{name.replace('_', '-')} needs --jobs, whose rows it is about")
-    reading.refuse_gpus_per_node(arguments, "the default mix")
+    reading.refuse_gpus_per_node(arguments, "the usual jobs")
 
 
 def jobs_of(

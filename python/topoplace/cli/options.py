@@ -30,7 +30,8 @@ EXIT_CODES: Final = {
 GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
-TWO_WORDS = ("collective measure", "sweep suite")
+RATES: Final = "nccl-2.30"
+TWO_WORDS = ("show measure", "sweep suite")
 """Commands whose first word is a command, too."""
 
 Run = Callable[[argparse.Namespace], int | None]
@@ -176,7 +177,7 @@ def add_topology(parser: argparse.ArgumentParser, *, without: str = "") -> None:
         "topology",
         metavar="TOPO",
         nargs="?" if without else None,
-        help="a built-in machine, a file in any format that `topoplace discover` reads, or - for standard input"
+        help="a built-in machine, a file in any format that `topoplace show` reads, or - for standard input"
         + (without and f" ({without})"),
     )
     add_assumptions(parser)
@@ -286,10 +287,10 @@ def add_rates(parser: argparse.ArgumentParser) -> None:
     """Add the option --rates, which `reading.rates` reads."""
     parser.add_argument(
         "--rates",
-        default="nccl-2.30",
+        default=RATES,
         metavar="NAME",
-        help="link rates: a library and its version, or a file of `topoplace collective measure` "
-        "(default: %(default)s)",
+        help="link rates: a library and its version, or a file of `topoplace show measure` "
+        f"(default: {RATES})",
     )
 
 

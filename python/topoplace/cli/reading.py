@@ -39,7 +39,9 @@ def topology(arguments: argparse.Namespace) -> Topology:
 def host_machine(arguments: argparse.Namespace) -> Topology:
     """Return the topology that the optional argument TOPO names; without it, what is found on this host."""
     if arguments.topology is None:
-        return this_host("name the machine as TOPO: a file, or one that `topoplace show` lists")
+        return this_host(
+            "name the machine as TOPO: a file, or one that `topoplace show --list machines` lists"
+        )
     return topology(arguments)
 
 
@@ -185,9 +187,9 @@ def with_gpus(found: Any, source: str) -> Topology:
 
     if not isinstance(found, Topology):
         ways = {
-            "Fabric": "--from FILE --machine TOPO",
-            "NumaNodes": "--numa FILE",
-            "ndarray": "--measured FILE",
+            "Fabric": "FILE --machine TOPO",
+            "NumaNodes": "TOPO --numa FILE",
+            "ndarray": "TOPO --measured FILE",
         }
         kind = type(found).__name__
         what = {"Fabric": "a network", "NumaNodes": "NUMA nodes", "ndarray": "measured speeds"}.get(
@@ -195,7 +197,7 @@ def with_gpus(found: Any, source: str) -> Topology:
         )
         raise ValueError(
             f"{shown(source)}: describes {what}, not machines with GPUs; "
-            f"`topoplace discover {ways.get(kind, '')}` can use it"
+            f"`topoplace show {ways.get(kind, 'FILE')}` can use it"
         )
     return found
 

@@ -1,4 +1,4 @@
-"""What `topoplace simulate` and `topoplace compare` share: the options about jobs, and runs under equal conditions."""
+"""What commands that simulate share: the options about jobs, and runs under equal conditions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _NONE_RAN = 1
-_NUM_JOBS = 300
 _STEP: Final = "step"
 _BY_COPIES: Final = (
     "run times are those of copies to GPUs of other machines (remote-copies), as the log says nothing of "
@@ -45,9 +44,10 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
         metavar="FILE",
         help="read jobs from FILE, gzipped, zipped or plain: a trace (CSV with a header, openb, PAI, Helios, Acme, "
         "Philly's JSON), a log (Standard Workload Format, PBS accounting), MAPA's job lines or SC'17's manifests "
-        "(default: MAPA's job mix)",
+        "(default: the usual jobs: MAPA's mix, or training of today on clusters with NVSwitches)",
     )
-    options.add_count(parser, "--num-jobs", _NUM_JOBS, "number of jobs of the default mix")
+    default = "300; on clusters with NVSwitches, as many as ask for six times the GPUs"
+    options.add_count(parser, "--num-jobs", 300, "number of the usual jobs", default_text=default)
     parser.set_defaults(num_jobs=None)  # to tell whether it is given
     job_files.add_reading(parser)
     parser.add_argument(
@@ -96,14 +96,21 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--order",
         choices=("submitted", "priority", "fair"),
-        help="which job is next, instead of the policy's own order: the oldest job, the highest priority, or the group "
-        "with the smallest dominant share",
+        help="which job is next: the oldest job, the highest priority, or the group with the smallest dominant share "
+        "(default: submitted)",
     )
     parser.add_argument(
         "--backfill",
         choices=("none", "easy", "conservative"),
         help="which jobs may overtake: none; easy: those that do not delay the first waiting job; conservative: those "
-        "that delay no job before them (default: the policy decides; easy with --order)",
+        "that delay no job before them (default: easy)",
+    )
+    parser.add_argument(
+        "--queue",
+        choices=("one", "own"),
+        help="one: all policies have one queue, in order of submission with EASY backfilling, or as --order and "
+        "--backfill say, so that only placements differ; own: each policy decides by its own rule who is next "
+        "(default: one; own with --make-room)",
     )
     parser.add_argument(
         "--make-room",
@@ -112,17 +119,6 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
         help="move running jobs if that makes room for the oldest waiting job; each move takes SECONDS",
     )
     options.add_reslice(parser)
-
-
-def add_own_queue(parser: argparse.ArgumentParser) -> None:
-    """Add --queue for commands that compare policies, which have one queue otherwise."""
-    parser.add_argument(
-        "--queue",
-        choices=("one", "own"),
-        help="one: all policies have one queue, in order of submission with EASY backfilling, or as --order and "
-        "--backfill say, so that only placements differ; own: each policy decides by its own rule who is next "
-        "(default: one; own with --make-room)",
-    )
 
 
 def queue_of(arguments: argparse.Namespace) -> str:
@@ -135,9 +131,8 @@ def queue_of(arguments: argparse.Namespace) -> str:
 class Study:
     """The topology, jobs and run time model of one command, which are equal for all policies it compares.
 
-    progress: show a bar for simulations that take more than a second. queue: "one" for all policies, or their "own";
-    --order and --backfill give one in any case. live: the cluster and its jobs, instead of those that TOPO and --jobs
-    name.
+    progress: show a bar for simulations that take more than a second. queue: "one" for all policies, or their "own",
+    instead of what the arguments say. live: the cluster and its jobs, instead of those that TOPO and --jobs name.
     """
 
     def __init__(
@@ -145,7 +140,7 @@ class Study:
         arguments: argparse.Namespace,
         *,
         progress: bool = True,
-        queue: str = "own",
+        queue: str = "",
         live: LiveCluster | None = None,
     ) -> None:
         from topoplace.experiments.simulate import MoveTimes, RemoteCopies
@@ -154,10 +149,10 @@ class Study:
         """The cluster on which jobs run already; None if the topology is idle at first."""
         self.topology, self.hosts = _machines(arguments, live)
         self.arguments = arguments
-        self.queue = queue
+        self.queue = queue or queue_of(arguments)
         self.profile = reading.profile(arguments.profile) if arguments.profile else None
         unwanted = listed(arguments.without, "--without")
-        workload = live.workload if live else _workload(arguments, self.profile)
+        workload = live.workload if live else _workload(arguments, self.profile, self.topology)
         with reading.errors_of("--without"):
             self.workload = workload.without(*unwanted)
         at_once = len(set(self.workload.submit_time.tolist())) == 1
@@ -165,21 +160,30 @@ class Study:
         self.progress = progress and sys.stderr is not None and sys.stderr.isatty()
         self.is_log = any(self.workload.transfers)
         """True if the jobs are from the log of a batch system."""
-        self.may_share = self.topology.num_machines > 1 or any(
-            job.gpu_share < 1 for job in self.workload.jobs
-        )
-        """True if policies that fill clusters have a choice."""
-        self.is_mix = not arguments.jobs and live is None
-        """True if the jobs are MAPA's mix."""
+        self.is_usual = not arguments.jobs and live is None
+        """True if the jobs are the usual ones of the topology."""
         self.model = self._model(arguments.performance, arguments.step)
         estimated = self.is_log and isinstance(self.model, RemoteCopies)
         draws = estimated or ":" in (arguments.performance or "")  # a model of others may draw, too
-        self.seed_counts = self.is_mix or draws or (at_once and arguments.load is not None)
+        self.seed_counts = self.is_usual or draws or (at_once and arguments.load is not None)
         """False if a file says all of the jobs, and the model of run times does not draw: every seed gives the same."""
         self.typical = self._typical(arguments.typical)
-        self.discipline = _discipline(arguments, self.workload, queue)
+        self.discipline = _discipline(arguments, self.workload, self.queue)
         with flags.named(move_s="--make-room"):
             self.move_times = MoveTimes(arguments.make_room or 0.0)
+
+    @property
+    def may_share(self) -> bool:
+        """Return True if policies that fill clusters have a choice."""
+        return self.topology.num_machines > 1 or any(job.gpu_share < 1 for job in self.workload.jobs)
+
+    def about_jobs(self) -> None:
+        """Print which jobs these are, if they are the usual ones."""
+        from topoplace.experiments import usual_study
+
+        if self.is_usual:
+            print(usual_study.about(self.topology))
+        job_files.print_assumed(self.workload)
 
     def exit_code(self, results: Sequence[Result]) -> int:
         """Return 1, and say so on standard error, if no job ran in any of the results; else 0, and say what holds."""
@@ -283,11 +287,11 @@ class Study:
         return {name.replace("_", "-"): str(value) for name, value in (chosen | dict(given)).items()}
 
     def _typical(self, source: str | None) -> TypicalJobs | None:
-        """Return the typical jobs of the file `source`, by default of the file of jobs; None for the default mix."""
+        """Return the typical jobs of the file `source`, by default of the file of jobs; None for the usual jobs."""
         from topoplace.objectives.expected_fragmentation import TypicalJobs
 
         if source is None:
-            return None if self.is_mix else TypicalJobs.of(self.workload.jobs)
+            return None if self.is_usual else TypicalJobs.of(self.workload.jobs)
         with flags.named(jobs="--typical"):
             return TypicalJobs.of(job_files.jobs_of(source, self.arguments, self.profile).jobs)
 
@@ -301,7 +305,7 @@ class Study:
         if name == "profile" and self.profile is None:
             raise ValueError("--performance profile needs --profile FILE")
         made: dict[str, Callable[[], PerformanceModel]] = {
-            _STEP: lambda: _step_time(step, is_mix=self.is_mix),
+            _STEP: lambda: _step_time(step, self.topology if self.is_usual else None),
             "fixed": FixedTime,
             "mapa": MapaSlowdown,
             "remote-copies": RemoteCopies,
@@ -319,12 +323,12 @@ class Study:
         return "remote-copies" if is_silent else _STEP
 
 
-def _step_time(step: str | None, *, is_mix: bool) -> PerformanceModel:
-    """Return the model of --performance step; the run times of MAPA's mix are those of a DGX-1V."""
-    from topoplace import machines
+def _step_time(step: str | None, where: Topology | None) -> PerformanceModel:
+    """Return the model of --performance step; `where` has the usual jobs, None for others."""
+    from topoplace.experiments import usual_study
     from topoplace.experiments.simulate import StepTime
 
-    measured_on = machines.get("dgx1-v100") if is_mix else None
+    measured_on = usual_study.measured_on(where) if where else None
     with flags.named(default_step="--step"):
         return StepTime(default_step=None if step is None else options.step(step), measured_on=measured_on)
 
@@ -358,7 +362,7 @@ def _machines(arguments: argparse.Namespace, live: LiveCluster | None) -> tuple[
 
 def _discipline(arguments: argparse.Namespace, workload: Workload, queue: str) -> Discipline | None:
     """Return the discipline of --order and --backfill, or of one queue for all policies; None for their own."""
-    from topoplace.experiments.simulate import Discipline
+    from topoplace.experiments import usual_study
 
     if arguments.order is None and arguments.backfill is None and queue == "own":
         if any(workload.excluded):
@@ -374,20 +378,19 @@ def _discipline(arguments: argparse.Namespace, workload: Workload, queue: str) -
         raise ValueError("--order priority: no job has a priority; manifests can state it")
     if arguments.order == "fair" and not any(job.group for job in workload.jobs):
         raise ValueError("--order fair: no job has a group; manifests can state it")
-    return Discipline(arguments.order or "submitted", arguments.backfill or "easy")
+    usual = usual_study.QUEUE
+    return replace(usual, order=arguments.order or usual.order, backfill=arguments.backfill or usual.backfill)
 
 
-def _workload(arguments: argparse.Namespace, profile: PerformanceProfile | None) -> Workload:
-    from topoplace.experiments.simulate import Workload
+def _workload(
+    arguments: argparse.Namespace, profile: PerformanceProfile | None, topology: Topology
+) -> Workload:
+    from topoplace.experiments import usual_study
 
     if arguments.jobs:
         if arguments.num_jobs is not None:
-            raise ValueError("--num-jobs is for the default mix, which --jobs replaces")
+            raise ValueError("--num-jobs is for the usual jobs, which --jobs replaces")
         return job_files.jobs_of(arguments.jobs, arguments, profile)
     job_files.refuse_without_file(arguments)
     with flags.named(pattern="--pattern"):
-        return Workload.mapa(
-            arguments.num_jobs or _NUM_JOBS,
-            arguments.seed,
-            pattern="ring" if arguments.pattern is None else arguments.pattern,
-        )
+        return usual_study.jobs(topology, arguments.seed, arguments.num_jobs, pattern=arguments.pattern)

@@ -30,7 +30,6 @@ def parser() -> argparse.ArgumentParser:
     found = CellParser(add_help=False, allow_abbrev=False)
     options.add_topology(found)
     study.add_workload(found)
-    study.add_own_queue(found)
     return found
 
 
@@ -67,5 +66,4 @@ def study_of(arguments: tuple[str, ...]) -> study.Study:
 
 def study_with(arguments: Sequence[str]) -> study.Study:
     """Return the topology and jobs that these arguments name."""
-    parsed = parser().parse_args(arguments)
-    return study.Study(parsed, progress=False, queue=study.queue_of(parsed))
+    return study.Study(parser().parse_args(arguments), progress=False)

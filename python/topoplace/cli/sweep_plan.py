@@ -26,7 +26,7 @@ _OF_OTHERS: Final = ("json", "seed", "output")
 """Options of `topoplace simulate` that are no keys: they are the command's, or there is a list of them."""
 _LISTS: Final = ("policies", "topologies", "workloads", "loads", "seeds")
 _FILES: Final = ("topology", "jobs", "typical", "profile")
-_DEFAULT_MIX: Final = "mapa"
+_USUAL_JOBS: Final = "usual jobs"
 _OF_THE_QUEUE: Final = ("in_order", "max_postponements", "protect_running", "window", "retry")
 """Arguments of policies that say who is next."""
 _MOST_SEEDS: Final = 100_000
@@ -129,7 +129,7 @@ class _File:
                 raise ValueError(f"{where} = {_checks.shown(one)}: must be a text or a table")
             table = {kind: one} if isinstance(one, str) else cast("dict[str, Any]", one)
             options = dict(table)
-            name = options.pop("name", None) or options.get(kind) or _DEFAULT_MIX
+            name = options.pop("name", None) or options.get(kind) or _USUAL_JOBS
             entry = _Entry(where, _checks.text(name, f"{where}.name", ValueError), options)
             if kind != "jobs" and kind not in options:
                 raise ValueError(f"{where}: has no {kind}")
@@ -140,7 +140,7 @@ class _File:
 
     def _workloads(self) -> list[_Entry]:
         if "workloads" not in self.content:
-            return [_Entry("workloads", _DEFAULT_MIX, {})]
+            return [_Entry("workloads", _USUAL_JOBS, {})]
         return self._entries("workloads", "jobs")
 
     def _topology(self, entry: _Entry) -> tuple[str, ...]:

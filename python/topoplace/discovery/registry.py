@@ -188,7 +188,7 @@ def format_of(data: str | bytes) -> Format:
     number, start = next(lines, (1, text.strip()))
     raise TopologyError(
         f"line {number}: no known format begins with {_checks.shown(start)}; give the complete output of a tool as "
-        "printed, such as `nvidia-smi topo -m`; `topoplace discover --formats` lists what is read"
+        "printed, such as `nvidia-smi topo -m`; `topoplace show --list formats` lists what is read"
     )
 
 

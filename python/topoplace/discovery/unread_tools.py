@@ -448,11 +448,11 @@ def _of_json(text: str) -> str | None:
     if isinstance(found, list):
         what, found = "a list of objects", next(iter(cast("list[object]", found)), None)
     if not isinstance(found, dict):
-        return "line 1: this is JSON without an object; give what `topoplace discover --json` prints"
+        return "line 1: this is JSON without an object; give what `topoplace show --json` prints"
     keys = _listed(list(cast("dict[str, object]", found))) or "none"
     return (
         f"line 1: this is JSON, {what} with the keys {keys}, and of no known format: a topology has 'format', Slurm "
-        "'nodes', 'sinfo' or 'jobs', Kubernetes 'kind' or 'items'; give what `topoplace discover --json` prints"
+        "'nodes', 'sinfo' or 'jobs', Kubernetes 'kind' or 'items'; give what `topoplace show --json` prints"
     )
 
 

@@ -171,7 +171,7 @@ def test_queues_side_by_side(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     log.write_text("".join(record(str(i), Resource_List__select=asked) for i in range(4)))
     machine = tp.Topology.from_links(3, [], 8.0)
     cluster.write_text(tp.Topology.cluster(machine, count=2).to_json())
-    command = ["compare", str(cluster), "--jobs", str(log), "--policies", "g-queue,r-queue", "--json"]
+    command = ["simulate", str(cluster), "--jobs", str(log), "--policies", "g-queue,r-queue", "--json"]
     for cpus, makespan in (("8", 100.0), ("5", 200.0)):  # room for two jobs on a node, and for one
         assert main([*command, "--cpus", cpus, "--performance", "fixed"]) == 0
         g, r = json.loads(capsys.readouterr().out)

@@ -1,4 +1,4 @@
-"""The subcommands of `topoplace`, one module each, but `compare` is in `simulate`.
+"""The subcommands of `topoplace`, one module each.
 
 Each reads its arguments, calls the library and prints.
 """

@@ -43,7 +43,7 @@ def first_look(_: argparse.Namespace) -> None:
         place = f"topoplace place {_EXAMPLE} --busy {busy} --gpus {_TASKS}"
     else:
         topology_text.draw(topology, piped=True)
-        look, place = "topoplace discover", "topoplace discover --json | topoplace place - --gpus 1"
+        look, place = "topoplace show", "topoplace show --json | topoplace place - --gpus 1"
     topology_text.show_links(topology)
     print()
     steps = {place: "choose GPUs, and say why", look: "see its links", "topoplace help": "list all commands"}

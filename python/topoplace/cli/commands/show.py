@@ -1,18 +1,24 @@
-"""`topoplace show` lists machines, or prints the links of a topology, or a network as a tree; with -o it draws."""
+"""`topoplace show` prints GPUs and their links, of this host or a text, or a network as a tree; with -o it draws."""
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, options, reading, writing
+from topoplace.cli import collective_sets, described_topology, flags, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.topology.fabric import Fabric
+    from topoplace.topology.topology import Topology
 
-
-_DIFFERENT = 1
+_DIFFERENT = _SUSPICIOUS = 1
+_PICTURE = ("output", "svg")
+_OF_TOPOLOGY = (
+    *("topology", "gpu_model", "assume", "assume_no_nvlink", "one", "rates"),
+    *(*described_topology.REFINING, *_PICTURE),
+)
 
 
 def add(commands: Any) -> None:
@@ -20,88 +26,157 @@ def add(commands: Any) -> None:
     show = options.command(
         commands,
         "show",
-        "list the built-in machines, or print the links of one, of a file, or a network as a tree; with -o draw it",
+        "print GPUs and their links: this host's, a built-in machine's or a file's; or a network; with -o draw them",
         _run,
         examples=[
             "topoplace show",
             "topoplace show dgx1-v100",
-            "topoplace show topo.txt --svg -o pictures",
+            "topoplace show topo.txt --gpu-model V100 --svg -o pictures",
+            "topoplace show topology.conf --machine dgx-h100 --json",
+            "topoplace show dgx1-v100 --collective 4",
+            "topoplace show --check",
             "topoplace show today.json --since monday.json",
         ],
-        negative="with --since, the topologies differ",
+        negative="with --since, the topologies differ; --check found something suspicious",
     )
-    options.add_topology(show, without="without it, the built-in machines are listed")
+    described_topology.add(show)
     show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
-    show.add_argument(
-        "--svg", action="store_true", help="draw an SVG, which needs no other package, instead of a PNG"
+    instead = show.add_mutually_exclusive_group()
+    instead.add_argument(
+        "--check", action="store_true", help="also say what is suspicious, such as a GPU with fewer links"
     )
-    show.add_argument(
+    instead.add_argument(
         "--since",
         metavar="A",
         help="list only what differs from an earlier topology, and mark what got worse",
+    )
+    instead.add_argument(
+        "--collective",
+        type=options.count,
+        metavar="N",
+        help="print which N GPUs of the machine carry the most in collective operations such as all-reduce",
+    )
+    instead.add_argument(
+        "--list",
+        choices=("machines", "formats"),
+        help="list the built-in machines, or the formats that are read",
+    )
+    options.add_rates(show)
+    show.set_defaults(rates=None)  # to tell whether it is given
+    show.add_argument(
+        "--svg", action="store_true", help="draw an SVG, which needs no other package, instead of a PNG"
     )
     options.add_json(show)
     options.add_output(show)
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    if arguments.since is not None:
-        if arguments.topology is None:
-            raise ValueError("--since is about TOPO, which is not given")
-        return _list_differences(arguments)
-    _show(arguments)
-    return 0
-
-
-def _show(arguments: argparse.Namespace) -> None:
-    from topoplace.experiments.report import fabric_text, topology_text
+    from topoplace.errors import TopologyError
     from topoplace.topology.fabric import Fabric
 
+    _refuse_useless(arguments)
+    if arguments.list:
+        (_list_machines if arguments.list == "machines" else _list_formats)(as_json=arguments.json)
+        return 0
+    try:
+        found = described_topology.found(arguments)
+    except TopologyError:
+        if arguments.topology or _given(arguments, [name for name in vars(arguments) if name != "topology"]):
+            raise
+        print("No GPU was found on this host. The built-in machines:")
+        _list_machines(as_json=False)
+        return 0
+    if isinstance(found, Fabric):
+        return _show_network(found, arguments)
+    if arguments.one is not None:
+        with flags.named(name="--one"):
+            found = found.machine(arguments.one)
+    if arguments.since is not None:
+        return _list_differences(found, arguments)
+    if arguments.collective is not None:
+        rates = reading.rates(options.RATES if arguments.rates is None else arguments.rates)
+        collective_sets.show(found, arguments.collective, rates, as_json=arguments.json)
+        return 0
+    return _show(found, arguments)
+
+
+def _given(arguments: argparse.Namespace, names: Sequence[str]) -> str:
+    """Return the first of these options that is given, as it is typed; "" for none."""
+    typed = {"output": "-o", "topology": "TOPO"}
+    for name in names:
+        if getattr(arguments, name) not in (None, [], False) and name not in ("run", "parser"):
+            return typed.get(name, f"--{name.replace('_', '-')}")
+    return ""
+
+
+def _refuse_useless(arguments: argparse.Namespace) -> None:
+    """Raise ValueError for an option that would change nothing."""
+    if arguments.list and (flag := _given(arguments, _OF_TOPOLOGY)):
+        raise ValueError(f"{flag}: --list is about no topology")
+    for name in ("since", "check", "collective"):
+        if getattr(arguments, name) not in (None, False) and (flag := _given(arguments, _PICTURE)):
+            raise ValueError(f"{flag}: --{name} draws nothing")
+    if arguments.rates is not None and arguments.collective is None:
+        raise ValueError("--rates has an effect only with --collective")
     if arguments.svg and arguments.output is None:
         raise ValueError("--svg needs -o, where the picture is written")
     if arguments.svg and writing.is_picture(arguments.output) and arguments.output.suffix != ".svg":
         raise ValueError(f"--svg: -o {arguments.output} is a {arguments.output.suffix[1:].upper()}")
-    if arguments.topology is None:
-        _list_machines(arguments)
-        return
-    found = reading.topology_or_network(arguments.topology, arguments)
-    if isinstance(found, Fabric):
-        for flag, given in (("--one", arguments.one), ("-o", arguments.output)):
-            if given is not None:
-                raise ValueError(f"{flag}: {found.name} is a network alone; {flag} needs machines with GPUs")
-        if arguments.json:
-            writing.as_json(_network(found))
-        else:
-            fabric_text.show(found)
-        return
-    topology = reading.with_gpus(found, arguments.topology)
-    if arguments.one is not None:
-        with flags.named(name="--one"):
-            topology = topology.machine(arguments.one)
-    extension = "svg" if arguments.svg else "png"
-    name = f"{_file_name(topology.name)}.{extension}"
-    picture = writing.topology_picture(arguments.output, name)
+
+
+def _show_network(found: Fabric, arguments: argparse.Namespace) -> int:
+    from topoplace.experiments.report import fabric_text
+
+    if flag := _given(arguments, ("one", "output", "since", "check", "collective")):
+        raise ValueError(f"{flag}: {found.name} is a network alone; {flag} needs machines with GPUs")
     if arguments.json:
+        writing.as_json(_network(found))
+    else:
+        fabric_text.show(found)
+    return 0
+
+
+def _show(topology: Topology, arguments: argparse.Namespace) -> int:
+    from topoplace.experiments.report import topology_text
+    from topoplace.topology import compare
+
+    name = f"{_file_name(topology.name)}.{'svg' if arguments.svg else 'png'}"
+    picture = writing.topology_picture(arguments.output, name)
+    findings = compare.check(topology) if arguments.check else ()
+    serious = [finding for finding in findings if finding.serious]
+    if arguments.json and arguments.check:
+        writing.as_json([asdict(finding) for finding in findings])
+    elif arguments.json:
         print(topology.to_json())
     else:
         topology_text.draw(topology)
         topology_text.show(topology)
+        for finding in serious:  # the others are notes, which `show` has printed
+            print(f"{finding.where}: {finding.why}")
+        if arguments.check and not serious:
+            print("nothing suspicious")
     if picture:
         from topoplace.experiments.report import plots
 
         plots.topology(topology, picture)
         writing.wrote(picture, beside_json=arguments.json)
+    return _SUSPICIOUS if serious else 0
 
 
-def _list_machines(arguments: argparse.Namespace) -> None:
+def _list_formats(*, as_json: bool) -> None:
+    from topoplace import discovery
+
+    names = [found.name for found in discovery.FORMATS]
+    if as_json:
+        writing.as_json(names)
+    else:
+        print("\n".join(names))
+
+
+def _list_machines(*, as_json: bool) -> None:
     from topoplace import machines
     from topoplace.experiments.report import tables, topology_text
 
-    given = {"--one": arguments.one, "-o": arguments.output, "--gpu-model": arguments.gpu_model}
-    given |= {"--assume": arguments.assume, "--assume-no-nvlink": arguments.assume_no_nvlink}
-    for flag, value in given.items():
-        if value:
-            raise ValueError(f"{flag} is about TOPO, which is not given")
     rows: list[dict[str, Any]] = []
     for name in machines.names():
         topology = machines.get(name)
@@ -109,23 +184,19 @@ def _list_machines(arguments: argparse.Namespace) -> None:
         rows.append(
             {"machine": name, "gpus": topology.num_gpus, "model": topology.gpus[0].model, "wiring": wiring}
         )
-    if arguments.json:
+    if as_json:
         writing.as_json(rows)
         return
     cells = [(row["machine"], row["gpus"], row["model"] or "-", row["wiring"]) for row in rows]
     tables.show(("machine", "GPUs", "model", "pairs of GPUs by their link"), cells)
 
 
-def _list_differences(arguments: argparse.Namespace) -> int:
+def _list_differences(topology: Topology, arguments: argparse.Namespace) -> int:
     """Print what has changed since an earlier topology, and return the exit code."""
     from topoplace.experiments.report import tables
     from topoplace.topology import compare
 
-    for flag, given in (("--one", arguments.one), ("-o", arguments.output), ("--svg", arguments.svg)):
-        if given:
-            raise ValueError(f"{flag}: with --since, only what differs is listed")
-    sources = arguments.since, arguments.topology
-    changes = compare.diff(*(reading.described(source, arguments) for source in sources))
+    changes = compare.diff(reading.described(arguments.since, arguments), topology)
     if arguments.json:
         writing.as_json([asdict(change) for change in changes])
     elif changes:
@@ -133,7 +204,12 @@ def _list_differences(arguments: argparse.Namespace) -> int:
         worse = sum(one.worse for one in changes)
         colours = ["red" if one.worse else "" for one in changes]
         title = f"{len(changes)} difference{'s' * (len(changes) > 1)}, {worse} for the worse"
-        tables.show(("worse", "what", *sources), rows, title, colours)
+        tables.show(
+            ("worse", "what", arguments.since, " ".join(arguments.topology) or "this host"),
+            rows,
+            title,
+            colours,
+        )
     else:
         print("no difference")
     return _DIFFERENT if changes else 0

@@ -1,12 +1,12 @@
-"""`topoplace simulate` simulates a queue of jobs under one policy."""
+"""`topoplace simulate` simulates a queue of jobs: one policy in detail, or several side by side."""
 
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, job_files, options, study, writing
+from topoplace.cli import comparing, flags, job_files, options, snapshots, study, writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -14,6 +14,14 @@ if TYPE_CHECKING:
     from topoplace.experiments.simulate import Result
 
 _SCHEDULE, _FRAGMENTS = "gantt.png", "fragmentation.png"
+_MOST_SEEDS = 1000
+_ALL = "all"
+_OF_OTHER_JOBS = (
+    *("jobs", "num_jobs", "load", "pattern", "sensitive", "map", "with_cpu_jobs", "gpus_per_node"),
+    *("skip_bad_rows", "cpus", "memory_gb", "profile"),
+)
+"""Options about jobs and machines that are not those of a snapshot."""
+_OF_TOPOLOGY = ("gpu_model", "assume", "assume_no_nvlink")
 
 
 def add(commands: Any) -> None:
@@ -21,37 +29,130 @@ def add(commands: Any) -> None:
     parser = options.command(
         commands,
         "simulate",
-        "run a queue of jobs under one policy",
+        "run a queue of jobs: one policy in detail, or several side by side",
         _run,
         examples=[
-            "topoplace simulate torus2d-16 --policy topo-aware -o pictures",
-            "topoplace simulate cluster.json --jobs trace.csv --backfill easy --save result.csv",
+            "topoplace simulate torus2d-16 -o pictures",
+            "topoplace simulate dgx1-v100 --jobs trace.csv --policies baseline,mapa-preserve --json",
+            "topoplace simulate cluster.json --policy topo-aware --save result.csv",
+            "topoplace simulate --from-live scontrol.txt --policies baseline,least-time",
         ],
-        negative="no job ran, as all were rejected",
+        negative="no job ran under any policy, as all were rejected",
     )
-    options.add_topology(parser)
-    options.add_policy(parser)
+    options.add_topology(parser, without="with --from-live, by default what FILE says of nodes")
+    parser.add_argument(
+        "--from-live",
+        metavar="FILE",
+        nargs="+",
+        help="simulate what comes next on a cluster: its waiting jobs, beside its running ones. FILE is "
+        f"{snapshots.FILES_HELP}",
+    )
+    parser.add_argument(
+        "--policies",
+        "--policy",
+        metavar="POLICIES",
+        help=f"one policy, several separated by commas, or {_ALL} (default: the lowest free ids, least-time, and three "
+        "of schedulers in use; for shares of GPUs, two more)",
+    )
     study.add_workload(parser)
+    options.add_count(
+        parser, "--seeds", 1, "number of seeds, from --seed on: means over them, with intervals", _MOST_SEEDS
+    )
     parser.add_argument(
         "--save",
         metavar="FILE",
         type=options.path,
-        help="write the whole result to FILE.parquet or FILE.csv; Result.load reads it",
+        help="write the whole result of one policy to FILE.parquet or FILE.csv; Result.load reads it",
     )
 
 
 def _run(arguments: argparse.Namespace) -> int:
-    from topoplace import policies
+    named = _named(arguments.policies)
+    is_one = len(named) == 1 and arguments.seeds == 1 and arguments.from_live is None
+    if arguments.save:
+        _check_save(arguments, is_one=is_one)
+    runs = study.Study(arguments, live=_live(arguments))
+    if arguments.seeds > 1 and not runs.seed_counts:
+        from topoplace.experiments.report import trace_blocks
+
+        raise ValueError(
+            f"--seeds {arguments.seeds}: seeds change nothing, as the jobs are all in the file; of "
+            f"{trace_blocks.FEWEST_JOBS} jobs and more, the interval over blocks of them is printed"
+        )
+    if is_one:
+        return _run_one(runs, named[0])
+    return comparing.compare(
+        runs, named or _usual(is_all=arguments.policies == _ALL, may_share=runs.may_share)
+    )
+
+
+def _check_save(arguments: argparse.Namespace, *, is_one: bool) -> None:
+    """Raise ValueError if the result cannot be written where --save says."""
     from topoplace.experiments.simulate.storage import tables
 
-    with flags.named(name="--policy"):
-        policies.get(arguments.policy)
-    runs = study.Study(arguments)
+    if not is_one:
+        raise ValueError(
+            f"--save {arguments.save}: holds what one policy does with one seed; name it with --policy"
+        )
+    with flags.named(path="--save"):
+        tables.form_of(writing.file(arguments.save, "--save", _inputs(arguments)))
+
+
+def _named(given: str | None) -> list[str]:
+    """Return the names in --policies, all of which are known; none by default, and for all policies."""
+    from topoplace import policies
+
+    if given in (None, _ALL):
+        return []
+    flag = "--policies" if "," in given else "--policy"
+    names = job_files.listed(given, flag)
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"{flag} {given!r}: {name} is given twice")
+        with flags.named(name=flag):
+            policies.get(name)  # report an unknown name before the first run
+    return names
+
+
+def _usual(*, is_all: bool, may_share: bool) -> Sequence[str]:
+    """Return the policies to compare if none is named."""
+    from topoplace import policies
+
+    if is_all:
+        return policies.names(sharing=None if may_share else False)
+    return (*policies.USUAL, *policies.USUAL_FOR_SHARES) if may_share else policies.USUAL
+
+
+def _live(arguments: argparse.Namespace) -> snapshots.LiveCluster | None:
+    """Return the cluster of --from-live; None without it, and ValueError if TOPO is missing then."""
+    if arguments.from_live is None:
+        if arguments.topology is None:
+            raise ValueError(
+                "TOPO is missing: name a topology, or give the files of a cluster with --from-live"
+            )
+        return None
+    if flag := _given(_OF_OTHER_JOBS, arguments):
+        raise ValueError(f"{flag}: with --from-live, the files say which jobs and machines there are")
+    if arguments.topology is None and (flag := _given(_OF_TOPOLOGY, arguments)):
+        raise ValueError(f"{flag} is about TOPO, which is not given")
+    if arguments.make_room is not None:
+        raise ValueError("--make-room: with --from-live, running jobs keep their GPUs")
+    if arguments.order == "priority":
+        raise ValueError("--order priority: with --from-live, jobs are in the scheduler's order already")
+    return snapshots.live_cluster(arguments.from_live, arguments)
+
+
+def _given(names: Sequence[str], arguments: argparse.Namespace) -> str:
+    """Return the first of these options that is given, "" for none."""
+    given = (name for name in names if getattr(arguments, name) not in (None, [], False))
+    return next((f"--{name.replace('_', '-')}" for name in given), "")
+
+
+def _run_one(runs: study.Study, policy: str) -> int:
+    """Simulate the jobs under one policy; print and write the result, and return the exit code."""
+    arguments = runs.arguments
     picture = writing.picture(arguments.output, _SCHEDULE)
-    if arguments.save:
-        with flags.named(path="--save"):
-            tables.form_of(writing.file(arguments.save, "--save", _inputs(arguments)))
-    result = runs.run(arguments.policy)
+    result = runs.run(policy)
     if arguments.json:
         rows = runs.workload.report
         writing.as_json(
@@ -65,7 +166,7 @@ def _run(arguments: argparse.Namespace) -> int:
         )
     else:
         _print(result, arguments.load)
-        job_files.print_assumed(runs.workload)
+        runs.about_jobs()
     if arguments.save:
         try:
             result.save(arguments.save)

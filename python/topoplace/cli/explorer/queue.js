@@ -1,7 +1,7 @@
 "use strict";
 
 // The second tab: a simulated queue, as a chart over time, and the machine as it is at the chosen time.
-const QUEUE = { jobs: 100, load: 1, seed: 0, compared: "fcfs, least-time" };
+const QUEUE = { jobs: null, load: null, seed: 0, compared: "baseline, least-time" }; // null: what is usual
 const PLAY_S = 20;
 const FRAME_MS = 40;
 const STEP_MS = 1000; // for people who want less motion
@@ -11,7 +11,8 @@ const queue = { found: null, run: null, chart: null, time: 0, holder: new Map(),
 
 function queueNow() {
   const { jobs, load, seed, compared } = element("asked").elements;
-  return { jobs: +jobs.value, load: +load.value, seed: +seed.value, compared: compared.value };
+  const given = ({ value }) => (value === "" ? null : +value);
+  return { jobs: given(jobs), load: given(load), seed: +seed.value, compared: compared.value };
 }
 
 /** What the address says of the queue, if it is shown. */
@@ -20,7 +21,7 @@ function queueInAddress() {
 }
 
 function showQueue(state) {
-  for (const [name, value] of Object.entries(QUEUE)) element("asked").elements[name].value = state[name] ?? value;
+  for (const [name, value] of Object.entries(QUEUE)) element("asked").elements[name].value = state[name] ?? value ?? "";
   openTab(state.tab === "queue" && !source.isRecorded ? "queue" : "place");
 }
 

@@ -8,16 +8,17 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from topoplace import _checks, drawing, machines, policies
+from topoplace import _checks, drawing, policies
 from topoplace._similar_names import not_one_of
 from topoplace.cli.explorer import subject
 from topoplace.cli.explorer.answer import about, limited_policy
 from topoplace.cli.explorer.state import State, StateError
 from topoplace.cli.explorer.subject import FieldError
+from topoplace.experiments import usual_study
 from topoplace.experiments.report import comparison
 from topoplace.experiments.report.comparison import Scenario
 from topoplace.experiments.report.page import contents
-from topoplace.experiments.simulate import Discipline, StepTime, Workload, simulate
+from topoplace.experiments.simulate import StepTime, simulate
 
 if TYPE_CHECKING:
     import numpy as np
@@ -29,19 +30,20 @@ if TYPE_CHECKING:
 MAX_SECONDS: Final = 10.0
 """Limit on all simulations of an answer."""
 _MOST_JOBS, _MOST_POLICIES = 1000, 6
-_COMPARED: Final = "fcfs, least-time"
+_COMPARED: Final = "baseline, least-time"
 _LOADS: Final = (0.01, 10.0)
 _FIGURES: Final = ("mean_turnaround", "mean_wait", "utilization", "makespan", "rejected")
 
 
 @dataclass(frozen=True, slots=True)
 class QueueState:
-    """What the tab asks: the machine of a state, and MAPA's mix of jobs on it under some policies."""
+    """What the tab asks: the machine of a state, and the usual jobs on it under some policies."""
 
     state: State
-    jobs: int = 100
-    load: float = 1.0
-    """The share of all GPU time that the jobs ask for."""
+    jobs: int | None = None
+    """How many; None for the usual number."""
+    load: float | None = None
+    """The share of all GPU time that the jobs ask for; None for the usual times of submission."""
     seed: int = 0
     compared: str = _COMPARED
     """Names of policies; the others are set against the first one."""
@@ -58,10 +60,11 @@ class QueueState:
         compared = stated.get("compared", _COMPARED)
         if not isinstance(compared, str):
             raise StateError(f"compared = {_checks.shown(compared)} is not a text")
+        jobs, load = stated.get("jobs"), stated.get("load")
         return cls(
             state,
-            _checks.integer(stated.get("jobs", 100), "jobs", StateError, low=2, high=_MOST_JOBS),
-            _checks.real(stated.get("load", 1.0), "load", StateError, low=_LOADS[0], high=_LOADS[1]),
+            None if jobs is None else _checks.integer(jobs, "jobs", StateError, low=2, high=_MOST_JOBS),
+            None if load is None else _checks.real(load, "load", StateError, low=_LOADS[0], high=_LOADS[1]),
             _checks.integer(stated.get("seed", 0), "seed", StateError, low=0, high=(1 << 32) - 1),
             compared,
         )
@@ -72,10 +75,10 @@ class _TimeOverError(Exception):
 
 
 class _Limited(StepTime):
-    """The model of run times of `topoplace compare`, which ends a simulation at a deadline."""
+    """The model of run times of `topoplace simulate`, which ends a simulation at a deadline."""
 
-    def __init__(self, deadline_s: float) -> None:
-        super().__init__(measured_on=machines.get("dgx1-v100"))  # of MAPA's run times
+    def __init__(self, topology: Topology, deadline_s: float) -> None:
+        super().__init__(measured_on=usual_study.measured_on(topology))
         self._deadline_s = deadline_s
 
     def run_time(self, job: SubmittedJob, placement: Placement, random: np.random.Generator) -> float:
@@ -97,10 +100,14 @@ def simulated(asked: QueueState, own: Topology | None = None) -> dict[str, Any]:
             results = _results(topology, asked, names)
     except FieldError as problem:
         return found | {"problem": {"field": problem.field, "message": problem.message, "line": None}}
+    about_jobs = usual_study.about(topology)
     high = max((float(result.stays["end"].max()) for result in results if len(result.stays)), default=1.0)
     return found | {
         "conclusion": _conclusion(topology, results),
-        "notes": [str(note.message) for note in notes if issubclass(note.category, UserWarning)][:2],
+        "notes": [
+            f"{about_jobs[0].upper()}{about_jobs[1:]}",
+            *[str(note.message) for note in notes if issubclass(note.category, UserWarning)][:2],
+        ],
         "about": about(topology),
         "machines": contents.machines_of(topology),
         "svg": drawing.svg(topology, width=asked.state.width, height=asked.state.height),
@@ -126,25 +133,27 @@ def _names(text: str) -> list[str]:
 
 def _results(topology: Topology, asked: QueueState, names: list[str]) -> list[Result]:
     """Return the result of each policy; FieldError if one cannot run the jobs, or takes too long."""
-    jobs = Workload.mapa(asked.jobs, asked.seed).with_load(asked.load, topology.num_gpus, asked.seed)
-    model = _Limited(time.monotonic() + MAX_SECONDS)
+    jobs = usual_study.jobs(topology, asked.seed, asked.jobs)
+    if asked.load is not None:
+        jobs = jobs.with_load(asked.load, topology.num_gpus, asked.seed)
+    model = _Limited(topology, time.monotonic() + MAX_SECONDS)
     results: list[Result] = []
     for name in names:
         try:
-            policy, queue = limited_policy(name), Discipline("submitted", "easy")
+            policy, queue = limited_policy(name), usual_study.QUEUE
             results.append(
                 simulate(topology, jobs, policy, performance=model, seed=asked.seed, discipline=queue)
             )
         except _TimeOverError:
-            why = f"{asked.jobs} on {topology.num_gpus:,} GPUs take {name} more than {MAX_SECONDS:g} s"
-            raise FieldError("jobs", f"jobs: {why}: ask for fewer, or run `topoplace compare`") from None
+            why = f"{len(jobs)} on {topology.num_gpus:,} GPUs take {name} more than {MAX_SECONDS:g} s"
+            raise FieldError("jobs", f"jobs: {why}: ask for fewer, or run `topoplace simulate`") from None
         except ValueError as error:
             raise FieldError("compared", f"{name}: {error}") from None
     return results
 
 
 def _conclusion(topology: Topology, results: list[Result]) -> str:
-    """Return the sentence of `topoplace compare`."""
+    """Return the sentence of `topoplace simulate`."""
     rows = results[0].compare(results[1:])
     figures = [{name: value for name, value in row.items() if name != "policy"} for row in rows]
     scenario = Scenario(topology.name, "jobs", None)

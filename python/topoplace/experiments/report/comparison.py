@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
+from topoplace import DEFAULT_POLICY
 from topoplace.experiments.report.measures import MEASURES, load_remark
 from topoplace.experiments.simulate.samples import UNBOUNDED, Sample
 
@@ -64,6 +65,10 @@ class ComparisonRow:
     def mean(self, figure: str) -> float:
         """Return the mean of a figure over the seeds; NaN if none has it."""
         return self.samples[figure].mean if figure in self.samples else math.nan
+
+    def num_seeds_with(self, figure: str) -> int:
+        """Return how many values of a figure there are."""
+        return len(self.samples[figure].values) if figure in self.samples else 0
 
 
 def by_scenario(rows: Sequence[ComparisonRow]) -> dict[Scenario, list[ComparisonRow]]:
@@ -126,6 +131,7 @@ def conclusion(
         return ""
     if rows[0] in best:
         return f"no policy{_that_runs_as_many(rows)} finishes jobs sooner than {rows[0].policy}"
+    best.sort(key=lambda row: row.policy != DEFAULT_POLICY)
     names = best[0].policy if len(best) == 1 else f"{best[0].policy} and {len(best) - 1} more"
     most, least = rows[0].mean("rejected"), best[0].mean("rejected")
     if most > least:
@@ -190,15 +196,20 @@ def _notes(scenario: Scenario, rows: Sequence[ComparisonRow]) -> Iterator[str]:
     yield from load_remark(scenario.load, used)
 
 
-def row_of(scenario: Scenario, policy: str, outcomes: Sequence[Outcome]) -> ComparisonRow:
-    """Return the row of a policy in a scenario; outcomes: one for each seed."""
+def row_of(
+    scenario: Scenario, policy: str, outcomes: Sequence[Outcome], *, num_jobs: float = math.inf
+) -> ComparisonRow:
+    """Return the row of a policy in a scenario.
+
+    outcomes: one for each seed. num_jobs: the jobs of each, if that is known: not more can be rejected.
+    """
     refused = next((one for one in outcomes if isinstance(one, str)), "")
     figures = [_with_data(one) for one in outcomes if not isinstance(one, str)]
     equal = len(figures) if len(figures) > 1 and all(one == figures[0] for one in figures) else 0
     turnarounds = [
         math.nan if isinstance(one, str) else one.get("mean_turnaround", math.nan) for one in outcomes
     ]
-    samples = _samples(figures[:1] if equal else figures)
+    samples = _samples(figures[:1] if equal else figures, num_jobs)
     return ComparisonRow(scenario, policy, samples, refused, equal, tuple(turnarounds))
 
 
@@ -206,14 +217,13 @@ def _with_data(figures: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in figures.items() if not math.isnan(value)}
 
 
-def _samples(figures: Sequence[Mapping[str, float]]) -> dict[str, Sample]:
+def _samples(figures: Sequence[Mapping[str, float]], num_jobs: float) -> dict[str, Sample]:
     values: dict[str, list[float]] = {}
     for one in figures:
         for name, value in one.items():
             values.setdefault(name, []).append(value)
-    return {
-        name: Sample.of(
-            found, MEASURES[name].bounds if name in MEASURES else UNBOUNDED
-        )  # such as the suite's
-        for name, found in values.items()
+    bounds = {name: measure.bounds for name, measure in MEASURES.items()}
+    bounds |= dict.fromkeys(("rejected", "slo_violations"), (0.0, num_jobs))
+    return {  # the suite has other figures
+        name: Sample.of(found, bounds.get(name, UNBOUNDED)) for name, found in values.items()
     }

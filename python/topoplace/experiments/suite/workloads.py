@@ -182,18 +182,19 @@ ABOUT: Final[Mapping[str, str]] = MappingProxyType({name: kind.about for name, k
 """What each workload is, in words."""
 
 
-def drawn(name: str, topology: Topology, seed: int) -> Workload:
+def drawn(name: str, topology: Topology, seed: int, num_jobs: int | None = None) -> Workload:
     """Return the workload of this name for a machine or cluster.
 
-    Its jobs ask for six times as many GPUs as there are, at most 10,000, but are 100 to 1,000. Jobs larger than a
-    quarter of the cluster, and than 8 GPUs, are left out. Jobs arrive at random and ask for 110 % of all GPU time.
+    Unless `num_jobs` says how many they are, its jobs ask for six times as many GPUs as there are, at most 10,000, but
+    are 100 to 1,000. Jobs larger than a quarter of the cluster, and than 8 GPUs, are left out. Jobs arrive at random
+    and ask for 110 % of all GPU time.
     """
     random = np.random.default_rng([NAMES.index(name), seed])
     place = _Place.of(topology)
     parts = [
         part._replace(sizes=fitting) for part in _KINDS[name].parts if (fitting := _fitting(part, place))
     ]
-    count = _count(sum(part.chance * _mean(part.sizes) for part in parts), topology)
+    count = num_jobs or _count(sum(part.chance * _mean(part.sizes) for part in parts), topology)
     numbers = random.choice(len(parts), count, p=_normal([part.chance for part in parts]))
     chosen = [parts[int(number)] for number in numbers]
     jobs = [_job(part, place, random) for part in chosen]
@@ -241,7 +242,8 @@ def _loaded(
 ) -> Workload:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "load = ")  # the last jobs end long after the last submission
-        return Workload(jobs, submitted, times).with_load(_LOAD, topology.num_gpus, seed)
+        found = Workload(jobs, submitted, times)
+        return found.with_load(_LOAD, topology.num_gpus, seed) if len(found) > 1 else found
 
 
 def _fitting(part: _Part, place: _Place) -> dict[int, float]:

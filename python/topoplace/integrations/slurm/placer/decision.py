@@ -23,7 +23,7 @@ _MOST_TRIES = 8
 """How often a policy is asked again that wants different GPUs of the nodes of a job."""
 _BLOCKS = re.compile(rf"{BLOCK}|blocks_[0-9]+")
 _NO_BLOCKS = (
-    "segment = {} cannot be honoured: the topology has no level of blocks; give `topoplace discover` Slurm's "
+    "segment = {} cannot be honoured: the topology has no level of blocks; give `topoplace show` Slurm's "
     "topology.conf, too"
 )
 _STILL_ASKED = Refusal("Slurm still asks for GPUs of an earlier order, and they are busy")

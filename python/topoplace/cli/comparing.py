@@ -1,4 +1,4 @@
-"""`topoplace compare` simulates the same jobs under several policies, and marks the best."""
+"""`topoplace simulate` with several policies, or seeds: the same jobs under each, and the best marked."""
 
 from __future__ import annotations
 
@@ -6,10 +6,12 @@ import argparse
 import contextlib
 import io
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import flags, job_files, options, snapshots, study, writing
+from topoplace import DEFAULT_POLICY
+from topoplace.cli import snapshots, study, writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,78 +43,25 @@ _MAPA = (
     *("mean_turnaround", "makespan", "utilization", "mean_wait", "sensitive_run_time_p75"),
     *("sensitive_effective_bandwidth_p50", "speedup", "sensitive_p75_speedup"),
 )
-_MOST_SEEDS = 1000
-_ALL = "all"
-_OF_OTHER_JOBS = (
-    *("jobs", "num_jobs", "load", "pattern", "sensitive", "map", "with_cpu_jobs", "gpus_per_node"),
-    *("skip_bad_rows", "cpus", "memory_gb", "profile"),
-)
-"""Options about jobs and machines that are not those of a snapshot."""
-_OF_TOPOLOGY = ("gpu_model", "assume", "assume_no_nvlink")
 
 
-def add(commands: Any) -> None:
-    """Add `topoplace compare` and its arguments to the command line."""
-    parser = options.command(
-        commands,
-        "compare",
-        "run the same jobs under several policies, side by side",
-        _run,
-        examples=[
-            "topoplace compare torus2d-16 -o pictures",
-            "topoplace compare dgx1-v100 --jobs trace.csv --policies baseline,mapa-preserve --json",
-            "topoplace compare gb200-nvl72 --num-jobs 50 --policies all",
-            "topoplace compare --from-live scontrol.txt --policies baseline,least-time",
-        ],
-        negative="no job ran under any policy, as all were rejected",
-    )
-    options.add_topology(parser, without="with --from-live, by default what FILE says of nodes")
-    parser.add_argument(
-        "--from-live",
-        metavar="FILE",
-        nargs="+",
-        help="simulate what comes next on a cluster: its waiting jobs, beside its running ones. FILE is "
-        f"{snapshots.FILES_HELP}",
-    )
-    parser.add_argument(
-        "--policies",
-        help=f"comma-separated names of policies, or {_ALL} (default: the lowest free ids, least-time, and three of "
-        "schedulers in use; for shares of GPUs, two more)",
-    )
-    study.add_workload(parser)
-    study.add_own_queue(parser)
-    options.add_count(
-        parser, "--seeds", 1, "number of seeds, from --seed on: means over them, with intervals", _MOST_SEEDS
-    )
+def compare(runs: study.Study, names: Sequence[str]) -> int:
+    """Simulate the jobs under the policies called `names`, with every seed; print and write what follows.
 
-
-def _run(arguments: argparse.Namespace) -> int:
-    from topoplace import policies
+    Return the exit code.
+    """
     from topoplace.experiments.report import comparison, trace_blocks
 
-    is_all = arguments.policies == _ALL
-    named = [] if is_all or arguments.policies is None else job_files.listed(arguments.policies, "--policies")
-    for name in named:
-        if named.count(name) > 1:
-            raise ValueError(f"--policies {arguments.policies!r}: {name} is given twice")
-        with flags.named(name="--policies"):
-            policies.get(name)  # report an unknown name before the first run
-    queue = study.queue_of(arguments)
-    runs = study.Study(arguments, queue=queue, live=_live(arguments))
-    if arguments.seeds > 1 and not runs.seed_counts:
-        raise ValueError(
-            f"--seeds {arguments.seeds}: seeds change nothing, as the jobs are all in the file; of "
-            f"{trace_blocks.FEWEST_JOBS} jobs and more, the interval over blocks of them is printed"
-        )
-    names = named or _default_policies(is_all=is_all, may_share=runs.may_share)
+    arguments = runs.arguments
     picture = writing.picture(arguments.output, "comparison.png")
     if runs.live:
         snapshots.print_notes(runs.live.notes)
     found = _Simulated(runs, names)
-    with_one_queue = _with_one_queue(found) if queue == "own" and arguments.make_room is None else ()
+    is_one = runs.queue == "one"
+    with_one_queue = () if is_one or arguments.make_room is not None else _with_one_queue(found)
     over_blocks = None if runs.seed_counts else trace_blocks.of_best(found.rows, found.results)
     sentence = comparison.conclusion(
-        found.rows, have_one_queue=queue == "one", with_one_queue=with_one_queue, over_blocks=over_blocks
+        found.rows, have_one_queue=is_one, with_one_queue=with_one_queue, over_blocks=over_blocks
     )
     if arguments.json:
         writing.as_json(found.as_dicts())
@@ -122,41 +71,7 @@ def _run(arguments: argparse.Namespace) -> int:
         print(f"{name} is set aside: {reason}", file=sys.stderr)
     if picture:
         _draw(found, picture, arguments, sentence)
-    return runs.exit_code(found.results)
-
-
-def _default_policies(*, is_all: bool, may_share: bool) -> Sequence[str]:
-    """Return the policies to compare if none is named."""
-    from topoplace import policies
-
-    if is_all:
-        return policies.names(sharing=None if may_share else False)
-    return (*policies.USUAL, *policies.USUAL_FOR_SHARES) if may_share else policies.USUAL
-
-
-def _live(arguments: argparse.Namespace) -> snapshots.LiveCluster | None:
-    """Return the cluster of --from-live; None without it, and ValueError if TOPO is missing then."""
-    if arguments.from_live is None:
-        if arguments.topology is None:
-            raise ValueError(
-                "TOPO is missing: name a topology, or give the files of a cluster with --from-live"
-            )
-        return None
-    if flag := _given(_OF_OTHER_JOBS, arguments):
-        raise ValueError(f"{flag}: with --from-live, the files say which jobs and machines there are")
-    if arguments.topology is None and (flag := _given(_OF_TOPOLOGY, arguments)):
-        raise ValueError(f"{flag} is about TOPO, which is not given")
-    if arguments.make_room is not None:
-        raise ValueError("--make-room: with --from-live, running jobs keep their GPUs")
-    if arguments.order == "priority":
-        raise ValueError("--order priority: with --from-live, jobs are in the scheduler's order already")
-    return snapshots.live_cluster(arguments.from_live, arguments)
-
-
-def _given(names: Sequence[str], arguments: argparse.Namespace) -> str:
-    """Return the first of these options that is given, "" for none."""
-    given = (name for name in names if getattr(arguments, name) not in (None, [], False))
-    return next((f"--{name.replace('_', '-')}" for name in given), "")
+    return runs.exit_code(found.results_of_all_seeds)
 
 
 def _with_one_queue(found: _Simulated) -> Sequence[ComparisonRow]:
@@ -197,7 +112,9 @@ class _Simulated:
         rows = [_compared([results[name] for name in self.names]) for results in by_seed]
         scenario = comparison.Scenario(self.runs.topology.name, "jobs", arguments.load)
         self.rows = [
-            comparison.row_of(scenario, result.policy, [of_seed[i] for of_seed in rows])
+            comparison.row_of(
+                scenario, result.policy, [of_seed[i] for of_seed in rows], num_jobs=len(result.records)
+            )
             for i, result in enumerate(self.results)
         ]
         self.keys = list(rows[0][0])
@@ -206,15 +123,33 @@ class _Simulated:
         """Return each policy with the mean of each figure, NaN for none."""
         return [{"policy": row.policy, **{key: row.mean(key) for key in self.keys}} for row in self.rows]
 
+    def rejections(self) -> list[Counter[str]]:
+        """Return for each policy how many jobs it rejects with all seeds together, by reason."""
+        runs, count = self.results_of_all_seeds, len(self.names)
+        return [
+            sum((Counter(result.rejections()) for result in runs[i::count]), Counter[str]())
+            for i in range(count)
+        ]
+
+    def figures_of_fewer_seeds(self) -> list[str]:
+        """Return the figures of the table that some policy has with some seeds only."""
+        seeds = self.runs.arguments.seeds
+        return [
+            key
+            for key in _columns(self)
+            if any(not row.equal_seeds and 0 < row.num_seeds_with(key) < seeds for row in self.rows)
+        ]
+
     def as_dicts(self) -> list[dict[str, Any]]:
         """Return the figures and the rejections as JSON; with several seeds also the intervals."""
         found: list[dict[str, Any]] = []
-        for row, figures, result in zip(self.rows, self.figures(), self.results, strict=True):
+        columns = (self.rows, self.figures(), self.results, self.rejections())
+        for row, figures, result, rejections in zip(*columns, strict=True):
             intervals = {name: [sample.low, sample.high] for name, sample in row.samples.items()}
             seeds = self.runs.arguments.seeds
             several = {"seeds": seeds, "intervals": intervals} if seeds > 1 else {}
             live = {"rejected_jobs": _rejected(result)} if self.runs.live else {}
-            found.append({**figures, **several, "rejections": result.rejections(), **live})
+            found.append({**figures, **several, "rejections": dict(rejections), **live})
         return found
 
 
@@ -245,15 +180,17 @@ def _print(found: _Simulated, sentence: str) -> None:
         print(f"speed-up: over {rows[0].policy}")
     if runs.arguments.seeds > 1:
         print(f"means over {runs.arguments.seeds} seeds, with their 95 % intervals")
+        if fewer := found.figures_of_fewer_seeds():
+            print(f"fewer seeds have data on {', '.join(measures.MEASURES[key].label for key in fewer)}")
     used = {row.policy: row.mean("utilization") for row in rows}
     for remark in (
         *measures.reasons_for_dashes(columns, found.figures()),
-        *measures.remarks(columns, found.results),
+        *measures.remarks(columns, found.results_of_all_seeds),
         *measures.load_remark(runs.arguments.load, used),
     ):
         print(remark)
-    _print_rejections(found.results, by_name=runs.live is not None)
-    job_files.print_assumed(runs.workload)
+    _print_rejections(found)
+    runs.about_jobs()
 
 
 def _print_table(found: _Simulated, winners: set[int]) -> None:
@@ -264,6 +201,8 @@ def _print_table(found: _Simulated, winners: set[int]) -> None:
     alike: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
     for i, row in enumerate(cells):
         alike.setdefault((i in winners, tuple(row[1:])), []).append(i)
+    for same in alike.values():
+        same.sort(key=lambda i: (i != 0, found.rows[i].policy != DEFAULT_POLICY))
     firsts = [same[0] for same in alike.values()]
     colours = ["green" if i in winners else "" for i in firsts]
     tables.show(headings, [cells[i] for i in firsts], _title(found.runs), colours)
@@ -329,19 +268,21 @@ def _rejected(result: Result) -> dict[str, str]:
     return {record.job_id: record.rejected for record in result.records if record.rejected}
 
 
-def _print_rejections(results: Sequence[Result], *, by_name: bool) -> None:
+def _print_rejections(found: _Simulated) -> None:
     """Print why jobs were rejected: a line for each reason and the same jobs, with the policies for which it holds.
 
-    by_name: say which jobs, instead of how many.
+    Of a live cluster, they say which jobs, instead of how many.
     """
     from topoplace.experiments.report import tables
 
     policies: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        for reason, count in result.rejections().items():
+    for result, rejections in zip(found.results, found.rejections(), strict=True):
+        for reason, count in rejections.items():
             ids = [job_id for job_id, why in _rejected(result).items() if why == reason]
-            which = f"job{'s' * (count > 1)} {writing.first_of(ids)}" if by_name else str(count)
+            which = f"job{'s' * (count > 1)} {writing.first_of(ids)}" if found.runs.live else str(count)
             policies.setdefault((reason, which), []).append(result.policy)
+    seeds = found.runs.arguments.seeds
+    over = f" with {seeds} seeds together" if seeds > 1 else ""
     for (reason, which), names in policies.items():
-        where = "all policies" if len(names) == len(results) else ", ".join(names)
-        print(tables.plain(f"rejected {which} under {where}: {reason}"))
+        where = "all policies" if len(names) == len(found.results) else ", ".join(names)
+        print(tables.plain(f"rejected {which}{over} under {where}: {reason}"))

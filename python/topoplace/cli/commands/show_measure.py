@@ -1,4 +1,4 @@
-"""`topoplace collective measure` runs nccl-tests among sets of this host's GPUs, next to what is planned for them."""
+"""`topoplace show measure` runs nccl-tests among sets of this host's GPUs, next to what is planned for them."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ _MOST_MIB = 65_536
 
 
 def add(commands: Any) -> None:
-    """Add `topoplace collective measure` and its arguments to the command line."""
+    """Add `topoplace show measure` and its arguments to the command line."""
     parser = options.command(
         commands,
-        "collective measure",
+        "show measure",
         "run all_reduce_perf of nccl-tests among GPUs of this host, and compare it with the plan",
         _run,
         examples=[
-            "topoplace collective measure -o measured.json",
-            "topoplace collective measure dgx1-v100 --on 0,3 --on 0,1,2,3",
+            "topoplace show measure -o measured.json",
+            "topoplace show measure dgx1-v100 --on 0,3 --on 0,1,2,3",
         ],
         negative="a run failed",
     )
@@ -67,7 +67,7 @@ def add(commands: Any) -> None:
         dest="output",
         metavar="FILE",
         type=options.path,
-        help="write measurements and topology as JSON, for `topoplace collective --rates`",
+        help="write measurements and topology as JSON, for `topoplace show --collective N --rates`",
     )
     options.add_json(parser)
 
@@ -191,4 +191,4 @@ def _report(arguments: argparse.Namespace, measurements: Measurements, output: P
     before, after = (measurements.median_error(corrected=corrected) for corrected in (False, True))
     print(f"\nmedian error of the plan: {before:.1%}, with these factors {after:.1%}")
     if output:
-        print(f"wrote {output}; `topoplace collective TOPO --rates {output}` uses its factors")
+        print(f"wrote {output}; `topoplace show TOPO --collective 2 --rates {output}` uses its factors")

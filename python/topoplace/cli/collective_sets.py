@@ -1,12 +1,11 @@
-"""`topoplace collective` prints what the sets of some GPUs carry in collective operations."""
+"""What sets of a machine's GPUs carry in collective operations, which `topoplace show --collective` prints."""
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
 from topoplace._progress import Progress
-from topoplace.cli import flags, gpu_list, options, reading, writing
+from topoplace.cli import flags, gpu_list, writing
 
 if TYPE_CHECKING:
     from topoplace.collective.rates import Rates
@@ -14,42 +13,20 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 
-def add(commands: Any) -> None:
-    """Add `topoplace collective` and its arguments to the command line."""
-    parser = options.command(
-        commands,
-        "collective",
-        "print which GPUs of a machine carry the most in collective operations such as all-reduce",
-        _run,
-        examples=[
-            "topoplace collective dgx1-v100 --gpus 4",
-            "topoplace collective measure -o measured.json",
-        ],
-    )
-    options.add_topology(parser)
-    parser.add_argument("--one", metavar="MACHINE", help="only this machine of the topology")
-    parser.add_argument("--gpus", type=int, default=4, metavar="N", help="number of GPUs (default: 4)")
-    options.add_rates(parser)
-    options.add_json(parser)
-
-
-def _run(arguments: argparse.Namespace) -> None:
+def show(topology: Topology, size: int, rates: Rates, *, as_json: bool) -> None:
+    """Print the best, the median and the worst set of `size` GPUs; ValueError for a cluster, and for a wrong size."""
     from topoplace import collective
 
-    topology = reading.topology(arguments)
-    if arguments.one is not None:
-        with flags.named(name="--one"):
-            topology = topology.machine(arguments.one)
-    elif topology.num_machines > 1:
+    if topology.num_machines > 1:
         raise ValueError(f"{topology.name} has {topology.num_machines} machines: --one names the one to rate")
-    rates = reading.rates(arguments.rates)
-    with flags.named(size="--gpus"), Progress("rating sets of GPUs"):
-        found = collective.survey(topology, arguments.gpus, rates=rates)
+    with flags.named(size="--collective"), Progress("rating sets of GPUs"):
+        found = collective.survey(topology, size, rates=rates)
     rows = [_row(topology, name, one, rates) for name, one in _named(found)]
-    if arguments.json:
+    library = collective.library_of(topology)
+    if as_json:
         facts = {
             "rates": rates.name,
-            "library": collective.library_of(topology),
+            "library": library,
             "sets": found.num_sets,
             "all_sets": found.all_sets,
             "assumed": found.assumed,
@@ -59,7 +36,7 @@ def _run(arguments: argparse.Namespace) -> None:
         writing.as_json(facts | {row.pop("set"): row for row in rows})
         return
     _show(topology, found, rows, rates)
-    if (library := collective.library_of(topology)) != "NCCL":
+    if library != "NCCL":
         print(
             f"note: These GPUs run {library}; the figures are what NCCL would plan, as {library}'s rules are not known."
         )
