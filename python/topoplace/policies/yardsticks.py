@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.objectives.communication import communication_time
-from topoplace.objectives.computing import compute_seconds
 from topoplace.objectives.job_bandwidth import only_ring, placed_bandwidth
 from topoplace.placement import Placement
 from topoplace.policies.least_time.policy import LeastTime
 from topoplace.policies.sc17.first_come import FirstComeFirstServed
+from topoplace.topology.accelerators import compute_seconds
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -49,7 +49,7 @@ class Speed(NamedTuple):
         seconds = communication_time(job, gpus, topology, rates=rates).seconds
         if not 0 < seconds < math.inf:
             return None
-        ring, compute_s = only_ring(job), compute_seconds(job, gpus, topology)
+        ring, compute_s = only_ring(job), compute_seconds(job.tflop, map(topology.gpus.__getitem__, gpus))
         if ring is None:
             return cls(gpus, seconds, 0.0, by_switches=False, compute_s=compute_s)
         by_switches = placed_bandwidth(replace(placement, job=job)).by_switches

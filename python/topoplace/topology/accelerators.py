@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from topoplace.topology.devices import Gpu
 
 PEAK_TFLOP_PER_S: Final[Mapping[str, float]] = MappingProxyType(
     {
@@ -80,3 +83,11 @@ def peak_tflop_per_s(model: str) -> float | None:
         return None
     named = [(len(needed), peak) for needed, peak in _WORDS if needed <= words]
     return max(named)[1] if named else None
+
+
+def compute_seconds(tflop: float | None, gpus: Iterable[Gpu]) -> float | None:
+    """Return how long the slowest GPU takes for 10¹² operations, at the usual share of its peak; None if not known."""
+    if not tflop:
+        return None
+    least = min((peak_tflop_per_s(one.model or "") or 0.0) * one.fraction for one in gpus)
+    return tflop / (least * USUAL_EFFICIENCY) if least else None

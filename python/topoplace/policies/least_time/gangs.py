@@ -23,7 +23,6 @@ from topoplace.jobs.groups import MACHINE, Group
 from topoplace.jobs.together import preferred_of, required_of
 from topoplace.kernels.deadline import Countdown, check_deadline
 from topoplace.objectives.communication import RING_KINDS, measured
-from topoplace.objectives.computing import compute_seconds
 from topoplace.policies.least_time import bounds, machine_sets
 from topoplace.policies.least_time.machine_tree import (
     MachineTree,
@@ -31,6 +30,7 @@ from topoplace.policies.least_time.machine_tree import (
     has_narrow_uplinks,
     others_on_uplinks,
 )
+from topoplace.topology.accelerators import compute_seconds
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
@@ -108,7 +108,8 @@ def mapped(
     if found and region:
         with suppress(SearchTimeoutError):
             other = search(region)
-            computing = compute_seconds(request.job, found.gpus, view.cluster.topology) or 0.0
+            used = map(view.cluster.topology.gpus.__getitem__, found.gpus)
+            computing = compute_seconds(request.job.tflop, used) or 0.0
             if other and other.seconds + computing <= (found.seconds + computing) * (1 + compact):
                 found = other._replace(least_seconds=found.least_seconds)
     most = request.job.max_machines

@@ -20,8 +20,8 @@ from topoplace.engine.gangs.offers import idle_offers
 from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.communication import measured
-from topoplace.objectives.computing import compute_seconds
 from topoplace.placement import Placement, Refusal
+from topoplace.topology.accelerators import compute_seconds
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
@@ -129,7 +129,10 @@ class Pace(NamedTuple):
             return cls(1.0, 0.0, 0.0)
         pools = _pools(request, awaited.level, view)
         split = _seconds_split(job, pools, topology, rates) if awaited.most == 1 else inside
-        compute = compute_seconds(job, chain(*pools), topology) or inside * (1 - _SHARE) / _SHARE
+        compute = (
+            compute_seconds(job.tflop, map(topology.gpus.__getitem__, chain(*pools)))
+            or inside * (1 - _SHARE) / _SHARE
+        )
         return cls(compute, inside, split if split < math.inf else inside)
 
     @property
