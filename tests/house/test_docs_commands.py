@@ -78,14 +78,12 @@ def test_commands_of_the_tutorial_run(tmp_path: Path) -> None:
 MODELS: Final = "job_id,submit_s,num_gpus,model\n1,0,2,vgg\n2,5,1,alexnet\n"
 IN_DOCS: Final = {
     **NOT_HERE,
-    "discover  ": "needs a GPU of this host",
     "kubernetes resource-slices": "needs a GPU of this host",
-    "collective dgx1-v100 --gpus 2 --rates": "needs what `collective measure` writes",
+    "show dgx1-v100 --collective 2 --rates": "needs what `show measure` writes",
     "simulate openb-nodes": "needs Alibaba's trace",
     "papers tsubame --log": "needs the accounting logs",
     "state /var": "needs a scheduler that runs",
     "sweep": "takes a minute; the manual's sweep runs",
-    "suite": "needs the package of a reader",
     "place cluster.json --parallel tensor=4,pipeline=4,data=32": "needs a cluster of 512 GPUs",
 }
 """Commands of the docs that do not run here, by how they begin, and why."""

@@ -129,10 +129,8 @@ class Pace(NamedTuple):
             return cls(1.0, 0.0, 0.0)
         pools = _pools(request, awaited.level, view)
         split = _seconds_split(job, pools, topology, rates) if awaited.most == 1 else inside
-        compute = (
-            compute_seconds(job.tflop, map(topology.gpus.__getitem__, chain(*pools)))
-            or inside * (1 - _SHARE) / _SHARE
-        )
+        used = map(topology.gpus.__getitem__, chain(*pools))
+        compute = compute_seconds(job.tflop, used) or inside * (1 - _SHARE) / _SHARE
         return cls(compute, inside, split if split < math.inf else inside)
 
     @property
