@@ -54,7 +54,7 @@ def script(names: tuple[str, ...]) -> str:
 class _Texts:
     """Values by number, each once."""
 
-    number_of: dict[Any, int] = field(default_factory=dict)
+    number_of: dict[Any, int] = field(default_factory=dict[Any, int])
 
     def number(self, value: Any) -> int:
         return self.number_of.setdefault(value, len(self.number_of))

@@ -6,7 +6,7 @@ import math
 import os
 import string
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import TYPE_CHECKING, Final
@@ -160,7 +160,7 @@ def _laid_out(frame: Frame) -> tuple[_Domain, _Machines]:
         _measure(root, frame.width, machines, is_root=True)
         if root.height <= frame.height:
             return root, machines
-    root = _domains(topology, are_small_left_out=True)
+    root, machines = _domains(topology, are_small_left_out=True), _Machines(_TILES[0], _TILES[0], 0)
     for side, has_labels in product(_TILES, (True, False)):
         machines = _Machines(side, side, 0, has_labels=has_labels)
         _measure(root, frame.width, machines, is_root=True)
@@ -389,11 +389,8 @@ class _Painter:
     def _paint_tile(self, machine: int, x: float, y: float) -> None:
         gpus = self._gpus_of[machine]
         used = len(gpus) - int(self._states.free_of[machine])
-        jobs = (
-            Counter(job for gpu in gpus if (job := self._states.job_of.get(gpu)))
-            if self._states.colour_of
-            else {}
-        )
+        named = gpus if self._states.colour_of else ()
+        jobs = Counter(job for gpu in named if (job := self._states.job_of.get(gpu)))
         classes = f"tile {self._tile_state(gpus, used, jobs)}"
         title = f"{self._topology.machine_names[machine]}: "
         title += f"{used} of {len(gpus)} GPUs in use" if self._states.is_use_known else f"{len(gpus)} GPUs"
@@ -408,7 +405,7 @@ class _Painter:
             shapes = [Rect(x, y, side, side, "page"), label, Rect(x, y + _NAME, side, side - _NAME)]
         self._scene.add(*shapes, classes=classes, data={"machine": str(machine)}, title=title)
 
-    def _tile_state(self, gpus: Sequence[int], used: int, jobs: Mapping[str, int]) -> str:
+    def _tile_state(self, gpus: Sequence[int], used: int, jobs: Counter[str]) -> str:
         """Return the classes of a machine, and have the legend explain them."""
         states = self._states
         if states.task_of and any(gpu in states.task_of for gpu in gpus):
@@ -425,7 +422,7 @@ class _Painter:
         self._scene.explain(f"tile share-{step}", _SHARE_WORDS[step])
         if not jobs:
             return f"share-{step}"
-        number = states.colour_of[max(jobs, key=lambda job: jobs[job])]
+        number = states.colour_of[jobs.most_common(1)[0][0]]
         self._scene.explain(f"tile job-{number}", states.job_words(number))
         return f"share-{step} job-{number}"
 
