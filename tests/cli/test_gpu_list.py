@@ -77,7 +77,7 @@ def test_gpus_of_one_machine_have_the_numbers_of_their_devices(call: Call, tmp_p
     assert "--busy '0': GPU 0: the GPUs are 4,5,7" in done.err
     done = call("place", tmp_path / "topo.txt", "--busy", "4-7", "--gpus", "1")
     assert "not placed" in done.out
-    done = call("collective", tmp_path / "topo.txt", "--gpus", "2")
+    done = call("show", tmp_path / "topo.txt", "--collective", "2")
     assert done.out.splitlines()[2].split()[:2] == ["best", "4,5"]
 
 

@@ -73,7 +73,7 @@ def test_other_pictures_are_refused_by_their_endings(here: Path, call: Call) -> 
     assert call("show", "summit", "--svg", "-o", "o.pdf").err == "topoplace: --svg: -o o.pdf is a PDF\n"
 
 
-@pytest.mark.parametrize("command", [*PICTURES[5:], "suite --quick", "sweep plan.toml"])
+@pytest.mark.parametrize("command", [*PICTURES[5:], "sweep suite --quick", "sweep plan.toml"])
 def test_a_picture_cannot_hold_what_takes_several_files(here: Path, call: Call, command: str) -> None:
     (here / "plan.toml").write_text('policies = ["fcfs"]\ntopologies = ["summit"]\nnum-jobs = 2\n')
     done = call(*command.split(), "-o", "o.png")
