@@ -339,7 +339,7 @@ def test_the_queue_is_linked_to_the_machine_by_keys_alone(visit: Visit) -> None:
         """,
         machine="dgx1-v100",
     )
-    assert "than under fcfs" in found["said"][0]
+    assert "than under baseline" in found["said"][0]
     assert found["said"][1] == "true"
     times = [now for now, *_ in found["seen"]]
     assert times == sorted(set(times))

@@ -70,7 +70,7 @@ QUESTIONS = [
     Question("set CUDA_VISIBLE_DEVICES for torchrun", "starting", "placement.env()"),
     Question("pipeline parallel across two nodes", "training", "--parallel"),
     Question("vllm with two replicas on one machine", "questions", "tensor=4,pipeline=2"),
-    Question("compare my policy against random with confidence intervals", "sweeps", "confidence intervals"),
+    Question("compare my policy against random with confidence intervals", "simulator", "95 % intervals"),
     Question("undo an allocation if the launch fails", "questions", "cluster.what_if()"),
     Question("does it support mi300x", "questions", "topoplace show"),
     Question("thread safety", "concepts", "threading.Lock"),

@@ -35,6 +35,7 @@ POLICIES: Final = (
         "volcano-binpack",
         "kubernetes-default",
     ),
+    "nvidia-allocator",
 )
 """The policies that the suite judges unless others are named: of each kind, those that differ in it."""
 QUEUE: Final = Discipline("submitted", "easy")
