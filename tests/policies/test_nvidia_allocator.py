@@ -11,7 +11,7 @@ from hypothesis import given
 
 import topoplace as tp
 from topoplace.engine.machines.machine_class import mask_of
-from topoplace.policies.schedulers.nvidia_allocator import Scores
+from topoplace.policies.nvidia_allocator import Scores
 
 MACHINES = ("dgx1-v100", "dgx1-p100", "summit", "dgx-h100", "l40s-8")
 DGX1 = tp.machines.get("dgx1-v100")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.policies.mapa.greedy import Greedy as Greedy
     from topoplace.policies.mapa.preserve import Preserve as Preserve
     from topoplace.policies.mapa.topo_aware import MapaTopoAware as MapaTopoAware
+    from topoplace.policies.nvidia_allocator import NvidiaAllocator as NvidiaAllocator
     from topoplace.policies.sc17.best_fit import BestFit as BestFit
     from topoplace.policies.sc17.costs import UtilityPolicy as UtilityPolicy
     from topoplace.policies.sc17.first_come import FirstComeFirstServed as FirstComeFirstServed
@@ -58,7 +59,6 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.policies.schedulers.balanced import KueueBalanced as KueueBalanced
     from topoplace.policies.schedulers.kueue import KueueBestFit as KueueBestFit
     from topoplace.policies.schedulers.kueue import KueueLeastFree as KueueLeastFree
-    from topoplace.policies.schedulers.nvidia_allocator import NvidiaAllocator as NvidiaAllocator
     from topoplace.policies.schedulers.pods import KubernetesDefault as KubernetesDefault
     from topoplace.policies.schedulers.pods import VolcanoBinpack as VolcanoBinpack
     from topoplace.policies.schedulers.slurm import SlurmBlock as SlurmBlock
@@ -138,7 +138,7 @@ _HOME = {
     "MachinePolicy": "engine.machine_policy",
     "MapaTopoAware": "policies.mapa.topo_aware",
     "NodeQueue": "policies.tsubame.node_queue",
-    "NvidiaAllocator": "policies.schedulers.nvidia_allocator",
+    "NvidiaAllocator": "policies.nvidia_allocator",
     "Plan": "engine.plan",
     "Policy": "engine.policy",
     "Preserve": "policies.mapa.preserve",
