@@ -41,6 +41,25 @@ def test_the_first_example_of_the_readme_loads_few_modules(repository: Path) -> 
     assert not own & WINGS
 
 
+@pytest.mark.parametrize(
+    ("topology", "job", "most"),
+    [
+        ('tp.machines.get("dgx1-v100")', "ring(4)", 126),
+        (
+            'tp.Topology.cluster(tp.machines.get("dgx-h100"), 4, network=50.0)',
+            "parallel(tensor=8, data=2)",
+            141,
+        ),
+    ],
+    ids=["one machine", "cluster"],
+)
+def test_a_decision_of_the_default_loads_few_modules(topology: str, job: str, most: int) -> None:
+    loaded = modules_after(f"import topoplace as tp; tp.place(tp.JobGraph.{job}, tp.Cluster({topology}))")
+    own = {name for name in loaded if name.partition(".")[0] == "topoplace"}
+    assert 100 < len(own) <= most
+    assert not own & WINGS
+
+
 def test_help_loads_nothing_heavy() -> None:
     assert not modules_after("from topoplace.cli import main; main(['--help'])") & (HEAVY - {"rich"})
 
