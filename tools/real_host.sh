@@ -91,7 +91,7 @@ sys.exit(bool(unhealthy))
 check device-plugin 0 "$python" -c "$plugin" "$folder/discovered.json"
 check c-interface 0 "$python" -m pytest -q -n 0 tests/integrations/c/test_c_interface.py
 if command -v all_reduce_perf >/dev/null && [ "$gpus" -gt 1 ]; then
-    check collective-measure 0 "$topoplace" collective measure -o "$folder/measured.json"
+    check collective-measure 0 "$topoplace" show measure -o "$folder/measured.json"
 else
     say "not there" collective-measure "all_reduce_perf, or a second GPU"
 fi

@@ -77,3 +77,33 @@ def test_a_gang_takes_no_longer_than_it_may(
 def test_a_share_is_refused_that_is_none(value: object) -> None:
     with pytest.raises(ValueError, match="compact"):
         LeastTime(compact=value)  # type: ignore[arg-type]
+
+
+def busy_leaves(jobs_on: dict[int, int]) -> tp.Cluster:
+    """Return twelve machines under leaves of four and 2 : 1, of which jobs hold so many GPUs of each."""
+    cluster = tp.Cluster(leaves(2.0, machines=12))
+    for machine, count in jobs_on.items():
+        cluster.allocate(f"on {machine}", tuple(range(8 * machine, 8 * machine + count)))
+    return cluster
+
+
+BUSY = {machine: 4 if machine < 4 else 8 for machine in range(12) if machine not in (4, 8)}
+
+
+@pytest.mark.parametrize(
+    "job",
+    [
+        tp.JobGraph.parallel(tensor=8, data=2).grouped(8, prefer="machine"),
+        tp.JobGraph.allreduce(16).with_(tflop=1e3).grouped(8, prefer="machine"),
+        tp.JobGraph.allreduce(16).with_(tflop=1e4, max_machines=2),
+    ],
+    ids=["preferred groups", "with arithmetic", "fewest machines"],
+)
+def test_what_a_job_prefers_or_limits_comes_first(job: tp.JobGraph) -> None:
+    """Leaf 0 has room for all, in halves of four machines; two whole machines are in two leaves."""
+    cluster = busy_leaves(BUSY)
+    one, other = (LeastTime(compact=share).place(job, cluster) for share in (0.02, 0.0))
+    assert one is not None
+    assert other is not None
+    assert {gpu // 8 for gpu in one.gpus} == {4, 8}
+    assert (one.time, one.bound, one.optimal) == (other.time, other.bound, other.optimal)

@@ -51,6 +51,16 @@ class _HelpFormatter(argparse.HelpFormatter):
         return text if "\n" in text else super()._fill_text(text, width, indent)
 
 
+class Once(argparse.Action):
+    """An option of one value that may be given once, by one of its names."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        """Keep the value."""
+        if getattr(namespace, self.dest) is not None:
+            raise argparse.ArgumentError(self, "given twice")
+        setattr(namespace, self.dest, values)
+
+
 class Parser(argparse.ArgumentParser):
     """An argument parser that reports a wrong argument in one line, with the name that may be meant."""
 

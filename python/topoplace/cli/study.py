@@ -46,7 +46,7 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
         "Philly's JSON), a log (Standard Workload Format, PBS accounting), MAPA's job lines or SC'17's manifests "
         "(default: the usual jobs: MAPA's mix, or training of today on clusters with NVSwitches)",
     )
-    default = "300; on clusters with NVSwitches, as many as ask for six times the GPUs"
+    default = "300; on clusters with NVSwitches, 100 to 1,000, as many as ask for about six times the GPUs"
     options.add_count(parser, "--num-jobs", 300, "number of the usual jobs", default_text=default)
     parser.set_defaults(num_jobs=None)  # to tell whether it is given
     job_files.add_reading(parser)

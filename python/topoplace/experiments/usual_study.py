@@ -27,7 +27,7 @@ def jobs(
 ) -> Workload:
     """Return the usual jobs of a topology: MAPA's mix, or training of today on machines with NVSwitches.
 
-    num_jobs: by default 300, or as many as ask for six times the GPUs of a cluster. pattern: how the jobs of MAPA's mix
+    num_jobs: by default 300, or those of a cell of the suite on a cluster. pattern: how the jobs of MAPA's mix
     communicate, by default as rings; ValueError for it on a cluster, whose jobs have patterns of their own.
     """
     if not _is_training(topology):

@@ -51,6 +51,7 @@ def add(commands: Any) -> None:
         "--policies",
         "--policy",
         metavar="POLICIES",
+        action=options.Once,
         help=f"one policy, several separated by commas, or {_ALL} (default: the lowest free ids, least-time, and three "
         "of schedulers in use; for shares of GPUs, two more)",
     )
@@ -92,7 +93,8 @@ def _check_save(arguments: argparse.Namespace, *, is_one: bool) -> None:
 
     if not is_one:
         raise ValueError(
-            f"--save {arguments.save}: holds what one policy does with one seed; name it with --policy"
+            f"--save {arguments.save}: holds what one policy does with one seed: name one with --policy, without "
+            "--seeds and --from-live"
         )
     with flags.named(path="--save"):
         tables.form_of(writing.file(arguments.save, "--save", _inputs(arguments)))

@@ -65,16 +65,26 @@ def plan(
     options = {"performance": performance}
     drawn = product((Scenario(*one, None) for one in product(where, what)), range(1 if quick else SEEDS))
     cells = [Cell(name, *one, options, code[name]) for one, name in product(drawn, names)]
-    for path in traces:
-        for one, name in product(where, names):
-            _workload(str(path), one, 0)
-            cells.append(
-                Cell(name, Scenario(one, path.name, None), 0, options | {"trace": str(path)}, code[name])
-            )
-    about: dict[str, Any] = {"suite": VERSION} | ({"performance": performance} if performance else {})
+    cells += [
+        Cell(name, scenario, 0, options | {"trace": path}, code[name])
+        for (path, scenario), name in product(_held_out(traces, where), names)
+    ]
+    about: dict[str, Any] = {"suite": VERSION}
+    if performance:
+        about["performance"] = performance
     if traces:
         about["traces"] = [hashlib.sha256(path.read_bytes()).hexdigest() for path in traces]
     return Plan(tuple(cells), about)
+
+
+def _held_out(traces: Sequence[Path], where: Sequence[str]) -> list[tuple[str, Scenario]]:
+    """Return the traces with the machines and clusters where they run; ValueError as for `plan`."""
+    names = [path.name for path in traces]
+    for path, name in product(traces, where):
+        if names.count(path.name) > 1:
+            raise ValueError(f"--traces: two files are called {path.name}")
+        _of_trace(str(path), name)
+    return [(str(path), Scenario(name, path.name, None)) for path, name in product(traces, where)]
 
 
 def is_held_out(cell: Cell) -> bool:
@@ -85,7 +95,7 @@ def is_held_out(cell: Cell) -> bool:
 def simulate(cell: Cell) -> Outcome:
     """Return the measures of a cell, or what is wrong with the policy or the model of run times."""
     topology = topologies.built(cell.scenario.topology)
-    workload = _workload(cell.options.get("trace", cell.scenario.workload), cell.scenario.topology, cell.seed)
+    workload = _workload(cell)
     policy = _policy(cell.policy)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "topology .* has no sockets")  # a policy that is another one there
@@ -93,7 +103,7 @@ def simulate(cell: Cell) -> Outcome:
         try:
             model = _model(cell.options.get("performance", ""))
             with policies.installed.faults_named(policy), given_models.faults_named(model):
-                asked = as_asked(workload, policy, topology)
+                asked = as_asked(workload, _policy(cell.policy), topology)
                 result = simulated(
                     topology, asked, policy, performance=model, seed=cell.seed, discipline=QUEUE
                 )
@@ -112,10 +122,17 @@ def _model(name: str) -> PerformanceModel:
     return given_models.model_named(name) if name else StepTime()
 
 
+def _workload(cell: Cell) -> Workload:
+    if is_held_out(cell):
+        return _of_trace(cell.options["trace"], cell.scenario.topology)
+    return _drawn(cell.scenario.workload, cell.scenario.topology, cell.seed)
+
+
 @lru_cache(maxsize=8)
-def _workload(name: str, topology: str, seed: int) -> Workload:
-    """Return the jobs of a workload of the suite, or of a trace, by its path."""
-    built = topologies.built(topology)
-    if name in workloads.NAMES:
-        return workloads.drawn(name, built, seed)
-    return workloads.of_trace(Path(name), built)
+def _drawn(name: str, topology: str, seed: int) -> Workload:
+    return workloads.drawn(name, topologies.built(topology), seed)
+
+
+@lru_cache(maxsize=8)
+def _of_trace(path: str, topology: str) -> Workload:
+    return workloads.of_trace(Path(path), topologies.built(topology))

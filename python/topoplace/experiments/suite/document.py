@@ -17,7 +17,6 @@ _BEGIN: Final = "<!-- begin: topoplace sweep suite --write -->\n"
 _END: Final = "<!-- end -->"
 _YARDSTICKS: Final = {
     "turnaround": "the shortest turnaround",
-    "lost": "the least time lost to communication",
     "ring_bandwidth": "the most NCCL ring bandwidth",
     "max_min": "the least time with max-min fair ports",
     "idle": "the fewest GPUs idle for want of a whole domain",

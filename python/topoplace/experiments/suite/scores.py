@@ -152,8 +152,8 @@ class HeldOut(NamedTuple):
 def best_by(scores: Sequence[Score], name: str) -> list[str]:
     """Return the best policy by a measure, of those that run all jobs, and those that are as good.
 
-    As good is one whose difference from the best, seed by seed, is not more than chance. The chance that any of the
-    policies is wrongly called worse is 5 % at most (Bonferroni).
+    As good is one whose difference from the best, seed by seed, is not more than chance. The chance that the policy
+    which is the best over all seeds is not among them is 5 % at most (Bonferroni over all that may be taken for it).
     """
     sign = 1 if MEASURES[name].is_better_low else -1
     known = [(one, found) for one in scores if one.runs_all and (found := Estimate.of(one.cells[name]))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
@@ -104,19 +104,56 @@ def mapped(
         return gang and _Mapper(request, view, some, timing, others, countdown).best(gang)
 
     found = search(offers)
-    region = _narrower(found, request, view, offers) if found and compact and not countdown.is_up else None
-    if found and region:
+    if found and compact and not countdown.is_up:
         with suppress(SearchTimeoutError):
-            other = search(region)
-            used = map(view.cluster.topology.gpus.__getitem__, found.gpus)
-            computing = compute_seconds(request.job.tflop, used) or 0.0
-            if other and other.seconds + computing <= (found.seconds + computing) * (1 + compact):
-                found = other._replace(least_seconds=found.least_seconds)
+            found = _compacted(found, request, view, offers, compact, search)
+    return found if found and _keeps_limit(found, request, view) else None
+
+
+def _keeps_limit(found: Mapped, request: JobRequest, view: ClusterView) -> bool:
     most = request.job.max_machines
-    return found if found is None or not most or len(view.classes.by_machine(found.gpus)) <= most else None
+    return not most or len(view.classes.by_machine(found.gpus)) <= most
 
 
-def _narrower(found: Mapped, request: JobRequest, view: ClusterView, offers: Offers) -> Offers | None:
+def _compacted(
+    found: Mapped,
+    request: JobRequest,
+    view: ClusterView,
+    offers: Offers,
+    compact: float,
+    search: Callable[[Offers], Mapped | None],
+) -> Mapped:
+    """Return a mapping over the fewest domains with narrow uplinks if a step is hardly longer; else the same.
+
+    It keeps the `max_machines` and all preferred groups that the other one keeps.
+    """
+    region = _fewest_domains(found, request, view, offers)
+    other = search(region) if region else None
+    if other is None or not _keeps_limit(other, request, view) or _parts_more(other, found, request, view):
+        return found
+    gpus, tflop = view.cluster.topology.gpus, request.job.tflop
+    steps = [
+        one.seconds + (compute_seconds(tflop, map(gpus.__getitem__, one.gpus)) or 0.0)
+        for one in (found, other)
+    ]
+    return (
+        other._replace(least_seconds=found.least_seconds) if steps[1] <= steps[0] * (1 + compact) else found
+    )
+
+
+def _parts_more(one: Mapped, other: Mapped, request: JobRequest, view: ClusterView) -> bool:
+    """Return True if a mapping has a preferred group in more domains than another one has."""
+    domains = {level.name: level.domains for level in chain_of(request, view)}
+    machines = [view.cluster.topology.machine_of[mapping.gpus] for mapping in (one, other)]
+    for wish in preferred_of(request.job):
+        if wish.level in domains:
+            ours, theirs = (np.unique(domains[wish.level][machine[list(wish.tasks)]]) for machine in machines)
+            if len(ours) > len(theirs):
+                return True
+    return False
+
+
+def _fewest_domains(found: Mapped, request: JobRequest, view: ClusterView, offers: Offers) -> Offers | None:
     """Return the offers of the fewest domains with narrow uplinks that have room; None if a gang is in no more.
 
     The domains are the largest ones, and the smallest that has room for the rest.
@@ -126,16 +163,20 @@ def _narrower(found: Mapped, request: JobRequest, view: ClusterView, offers: Off
     level = next((one for one in levels if has_narrow_uplinks(one.name, one.codes, topology)), None)
     if level is None:
         return None
-    used = np.unique(level.codes[topology.machine_of[found.gpus]])
     domain = np.unique(level.codes[offers.machines], return_inverse=True)[1].reshape(-1)
-    rooms = np.bincount(domain, offers.sizes).astype(int)
-    order = np.argsort(-rooms, kind="stable")
-    count = int(np.searchsorted(np.cumsum(rooms[order]), request.size)) + 1
-    if count >= len(used):
+    chosen = _fewest_with_room(np.bincount(domain, offers.sizes).astype(int), request.size)
+    if len(chosen) >= len(np.unique(level.codes[topology.machine_of[found.gpus]])):
         return None
-    largest, rest = order[: count - 1], order[count - 1 :]
-    enough = rest[rooms[rest] >= request.size - rooms[largest].sum()]
-    return offers.at(np.flatnonzero(np.isin(domain, [*largest, enough[-1]])))
+    return offers.at(np.flatnonzero(np.isin(domain, chosen)))
+
+
+def _fewest_with_room(rooms: Ints, size: int) -> list[int]:
+    """Return the fewest domains with room for so many tasks, of which all together have room for as many."""
+    order = np.argsort(-rooms, kind="stable")
+    count = int(np.searchsorted(np.cumsum(rooms[order]), size))
+    largest, rest = order[:count], order[count:]
+    enough = rest[rooms[rest] >= size - rooms[largest].sum()]
+    return [*largest.tolist(), int(enough[-1])]
 
 
 def order_on(
