@@ -82,8 +82,10 @@ def _described(arguments: argparse.Namespace) -> Topology | Fabric:
     if len(arguments.topology) > 1:
         return _joined(arguments)
     (source,) = arguments.topology
+    if arguments.machine is not None and reading.is_built_in(source):
+        raise ValueError(f"--machine goes with a file about the network, which {source} is not")
     machine = reading.described(arguments.machine, arguments) if arguments.machine else None
-    if machine is None or reading.is_built_in(source):
+    if machine is None:
         described: Any = reading.topology_or_network(source, arguments)
     else:
         described = reading.parsed(source, arguments, machine)

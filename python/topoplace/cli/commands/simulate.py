@@ -108,6 +108,8 @@ def _named(given: str | None) -> list[str]:
         return []
     flag = "--policies" if "," in given else "--policy"
     names = job_files.listed(given, flag)
+    if _ALL in names:
+        raise ValueError(f"{flag} {given!r}: {_ALL} stands alone")
     for name in names:
         if names.count(name) > 1:
             raise ValueError(f"{flag} {given!r}: {name} is given twice")
