@@ -142,4 +142,4 @@ def test_names_that_are_none_are_answered_with_those_that_are() -> None:
     assert tp.policies.names(sharing=True) == (*sharing, "gpu-clustering", "random-fit", "two-choices")
     rest = tp.policies.names(sharing=False)
     assert set(rest) == set(tp.policies.names()) - set(tp.policies.names(sharing=True))
-    assert len(rest) == 19
+    assert len(rest) == 20

@@ -51,6 +51,7 @@ def test_names() -> None:
         "slurm-block",
         "volcano-binpack",
         "kubernetes-default",
+        "nvidia-allocator",
     )
     assert [tp.policies.get(name).name for name in POLICIES] == list(POLICIES)
 

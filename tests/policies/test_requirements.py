@@ -19,7 +19,7 @@ from topoplace.topology.fabric import Level
 
 HOST = tp.HostResources(cpus=8, memory_gb=64.0, drives=2)
 RING = tp.JobGraph.ring(2)
-UTILITY_POLICIES = frozenset(("fcfs", "best-fit", "topo-aware", "topo-aware-p"))
+UTILITY_POLICIES = frozenset(("fcfs", "best-fit", "topo-aware", "topo-aware-p", "nvidia-allocator"))
 POLICIES = tuple(tp.policies.names())
 SIX = tp.JobGraph.ring(6)
 SHARING = frozenset(name for name in POLICIES if isinstance(tp.policies.get(name), SharingPolicy))

@@ -13,6 +13,7 @@ UNBOUNDED: Final = (-math.inf, math.inf)
 _LARGEST: Final = 700.0
 """Of an exponent."""
 _BISECTIONS: Final = 60
+_TABULATED: Final = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,8 +88,12 @@ class Sample:
 
 
 def t_975(degrees: int) -> float:
-    """Return the 97.5 % quantile of Student's t distribution with that many degrees of freedom, at least 1."""
-    return t_quantile(0.975, degrees)
+    """Return the 97.5 % quantile of Student's t distribution with that many degrees of freedom, at least 1.
+
+    It has three decimals, as in the usual tables, up to 30 degrees.
+    """
+    found = t_quantile(0.975, degrees)
+    return round(found, 3) if degrees <= _TABULATED else found
 
 
 @lru_cache(maxsize=4096)
