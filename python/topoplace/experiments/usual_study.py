@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import Final
 
 from topoplace import machines
-from topoplace.experiments.simulate import Discipline, Workload
-from topoplace.experiments.suite import workloads
+from topoplace.experiments.simulate import Workload
+from topoplace.experiments.suite import cells, workloads
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.topology import Topology
 
 NUM_JOBS: Final = 300
 """Of MAPA's mix."""
-QUEUE: Final = Discipline("submitted", "easy")
+QUEUE: Final = cells.QUEUE
 """One for all policies, so that only placements differ."""
 _MEASURED_ON: Final = "dgx1-v100"
 _TRAINING: Final = "parallel"

@@ -101,7 +101,7 @@ def _check_save(arguments: argparse.Namespace, *, is_one: bool) -> None:
 
 
 def _named(given: str | None) -> list[str]:
-    """Return the names in --policies, all of which are known; none by default, and for all policies."""
+    """Return the names in --policies after checking them; an empty list if none are given, and for "all"."""
     from topoplace import policies
 
     if given in (None, _ALL):
