@@ -7,6 +7,7 @@ To change:
 
 - Public names: `_HOME` and `_MODULES` here, and `CONTRACT` in `tests/house/test_house.py`.
 - How a placed job starts, GPU numbers, remote GPUs' servers: `launch/`.
+- What methods of the values ask of modules above them: `_OF_VALUES` here, `_above.py`.
 - How the smallest number that suffices is searched: `_fewest.py`; the lock of a file's only writer: `_file_lock.py`;
   the bar with the time left: `_progress.py`.
 """
@@ -15,6 +16,8 @@ from __future__ import annotations
 
 import importlib
 from typing import TYPE_CHECKING, Any, Final
+
+from topoplace import _above
 
 if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import collective as collective
@@ -27,6 +30,8 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace import policies as policies
     from topoplace import snapshot as snapshot
     from topoplace import testing as testing
+    from topoplace.binding import Binding as Binding
+    from topoplace.binding import Launch as Launch
     from topoplace.cluster.cluster import Cluster as Cluster
     from topoplace.cluster.hosts import HostResources as HostResources
     from topoplace.discovery.registry import read as read
@@ -47,8 +52,6 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.jobs.network_profile import NetworkProfile as NetworkProfile
     from topoplace.jobs.performance_profile import PerformanceProfile as PerformanceProfile
     from topoplace.jobs.traffic import Traffic as Traffic
-    from topoplace.launch.bindings import Binding as Binding
-    from topoplace.launch.ranks import Launch as Launch
     from topoplace.moving import MoveCosts as MoveCosts
     from topoplace.moving import defragment as defragment
     from topoplace.moving import make_room as make_room
@@ -79,7 +82,7 @@ DEFAULT_POLICY: Final = "least-time"
 
 _HOME = {
     "AllocationError": "errors",
-    "Binding": "launch.bindings",
+    "Binding": "binding",
     "Cluster": "cluster.cluster",
     "Collective": "jobs.collectives",
     "CommunicationTime": "objectives.communication",
@@ -94,7 +97,7 @@ _HOME = {
     "JobGraph": "jobs.job_graph",
     "JobGraphError": "errors",
     "JournalError": "errors",
-    "Launch": "launch.ranks",
+    "Launch": "binding",
     "Level": "topology.fabric",
     "Link": "topology.links.link",
     "LinkKind": "topology.links.link",
@@ -137,6 +140,33 @@ _MODULES = {
     "testing": "testing",
 }
 """The modules that are public as modules; `simulate` can be called."""
+
+_OF_VALUES = {
+    "bindings": "launch.bindings:bindings",
+    "communication_time": "objectives.communication:communication_time",
+    "discover": "discovery.live.discover:discover",
+    "environment": "launch.environment:environment",
+    "from_networkx": "topology.topology_networkx:from_networkx",
+    "from_system_xml": "discovery.nccl.system_xml:parse",
+    "from_topo_matrix": "discovery.nvidia.topo_matrix:parse",
+    "join": "topology.assemble:join",
+    "launched": "launch.launchers:launched",
+    "numactl": "launch.environment:numactl",
+    "parsed_job": "jobs.job_json:parsed",
+    "parsed_measurements": "collective.measuring.measurements_json:parsed",
+    "parsed_rates": "topology.links.rates_json:parsed",
+    "parsed_topology": "topology.topology_json:parsed",
+    "server_environment": "launch.environment:server_environment",
+    "spread": "launch.bindings:spread",
+    "svg": "drawing:svg",
+    "to_networkx": "topology.topology_networkx:to_networkx",
+    "written_job": "jobs.job_json:written",
+    "written_measurements": "collective.measuring.measurements_json:written",
+    "written_rates": "topology.links.rates_json:written",
+    "written_topology": "topology.topology_json:written",
+}
+"""What methods of the values ask of modules above them, such as `Topology.cluster` of `topology.assemble`."""
+_above.offer(__name__, _OF_VALUES)
 
 if not TYPE_CHECKING:
     __all__ = sorted({**_HOME, **_MODULES})

@@ -9,7 +9,8 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from topoplace import _checks
+from topoplace import _above, _checks
+from topoplace.binding import Binding, Environment, Launch, Servers
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.mig.profiles import MigSlice, profiles_of_gpu
@@ -17,17 +18,21 @@ from topoplace.mig.slicing import packed
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from topoplace.collective.rates import Rates
-    from topoplace.launch.bindings import Binding
-    from topoplace.launch.environment import Environment, Servers
-    from topoplace.launch.ranks import Launch
-    from topoplace.objectives.communication import CommunicationTime
+    from topoplace.topology.links.rates import Rates
 
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
 _PLAIN, _TEXT, _INTEGERS = {float, int}, {str}, {int}
 _NO_DEVICES: Mapping[tuple[int, int], str] = MappingProxyType({})
 _NO_SCORES: Mapping[str, float] = MappingProxyType({})
+_bindings: Callable[..., tuple[Binding, ...]] = _above.given("bindings")
+_communication_time: Callable[..., Any] = _above.given("communication_time")
+_environment: Callable[..., Environment | dict[str, Environment]] = _above.given("environment")
+_launched: Callable[..., Launch] = _above.given("launched")
+_numactl: Callable[..., tuple[str, ...] | dict[str, tuple[str, ...]]] = _above.given("numactl")
+_server_environment: Callable[..., dict[str, Environment]] = _above.given("server_environment")
+_spread: Callable[..., tuple[int, float]] = _above.given("spread")
+_svg: Callable[..., str] = _above.given("svg")
 
 
 def keep_amounts(record: Any, *whole: str) -> None:
@@ -182,9 +187,7 @@ class Placement:
 
         A placement does not know who has the other GPUs; a `Cluster` does.
         """
-        from topoplace import drawing
-
-        return drawing.svg(self.topology, busy=None, chosen=self.gpus, job=self.job)
+        return _svg(self.topology, busy=None, chosen=self.gpus, job=self.job)
 
     def host_of(self, task: int) -> int | None:
         """Return the number of the machine that runs a task's process; None if the policy chose only GPUs.
@@ -204,33 +207,30 @@ class Placement:
         Raises:
             AllocationError: If the placement has no job.
         """
-        return self._communication().seconds
+        return float(self._communication().seconds)
 
     @property
     def times(self) -> Mapping[str, float]:
         """Return the seconds of each dimension of the job, of which `time` is the sum; errors are those of `time`."""
-        return self._communication().by_dimension
+        by_dimension: Mapping[str, float] = self._communication().by_dimension
+        return by_dimension
 
     @property
     def slowest(self) -> str:
         """Return which port takes the longest, such as "uplink of leaf l3"; errors are those of `time`."""
-        return self._communication().slowest
+        return str(self._communication().slowest)
 
-    def _communication(self) -> CommunicationTime:
+    def _communication(self) -> Any:
         if self.job is None:
             raise AllocationError("the placement has no job, so it is not known which tasks communicate")
-        from topoplace.objectives.communication import communication_time
-
         if self.rates is None:
-            return communication_time(self.job, self.gpus, self.topology)
-        return communication_time(self.job, self.gpus, self.topology, rates=self.rates)
+            return _communication_time(self.job, self.gpus, self.topology)
+        return _communication_time(self.job, self.gpus, self.topology, rates=self.rates)
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
         """Return where each task runs: machine, GPU, nearest network adapter, NUMA node and CPUs."""
-        from topoplace.launch import bindings
-
-        return bindings.bindings(self)
+        return _bindings(self)
 
     def spread(self, dimension: str, level: str) -> tuple[int, float]:
         """Return the largest and the mean number of domains of a level that a group of a dimension touches.
@@ -244,9 +244,7 @@ class Placement:
         Raises:
             AllocationError: Names an unknown dimension or level, or says that the placement has no job.
         """
-        from topoplace.launch import bindings
-
-        return bindings.spread(self, dimension, level)
+        return _spread(self, dimension, level)
 
     def launch(self, launcher: str, program: str | Mapping[str, str] = "python train.py") -> Launch:
         """Return the files and the command that start rank i of a program as task i, on its machine and its GPU.
@@ -266,9 +264,7 @@ class Placement:
         Raises:
             AllocationError: Names an unknown launcher or role, or what it cannot start, such as a job with remote GPUs.
         """
-        from topoplace.launch import launchers
-
-        return launchers.launched(self, launcher, program)
+        return _launched(self, launcher, program)
 
     def env(
         self, servers: Servers | None = None, devices: Mapping[tuple[int, int], str] = _NO_DEVICES
@@ -298,9 +294,7 @@ class Placement:
             AllocationError: If `servers` is missing or its result is not an environment, if `devices` lacks a slice, or
                 if the UUID of a GPU is unknown where GPUs are named by UUID.
         """
-        from topoplace.launch import environment
-
-        return environment.environment(self, servers, devices)
+        return _environment(self, servers, devices)
 
     def server_env(self) -> dict[str, Environment]:
         """Return, by machine name, the environment variables of the servers of remote GPUs; {} without remote GPUs.
@@ -308,9 +302,7 @@ class Placement:
         A server sees only the GPUs of its machine that this job uses over the network. They are named as by `env`;
         AllocationError if the UUID of a MIG slice is unknown.
         """
-        from topoplace.launch import environment
-
-        return environment.server_environment(self)
+        return _server_environment(self)
 
     def numactl(self) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
         """Return the command prefix that binds a job to the NUMA node of its GPUs.
@@ -322,9 +314,7 @@ class Placement:
         Returns a dict by machine name if processes run on several machines. Remote GPUs are ignored, and the NUMA node
         of a GPU lent by a pool is unknown.
         """
-        from topoplace.launch import environment
-
-        return environment.numactl(self)
+        return _numactl(self)
 
     def _keep_slices(self, slices: tuple[MigSlice, ...], resliced: tuple[int, ...]) -> None:
         *_, set_slices, set_resliced = _setters

@@ -11,9 +11,9 @@ from hypothesis.stateful import initialize, invariant, rule
 from tests.support.cluster_machine import ClusterModel
 
 import topoplace as tp
+from topoplace.binding import LaunchDevice
 from topoplace.cluster.hosts import HostResources
 from topoplace.engine.plan import QueuedJob
-from topoplace.launch.environment import LaunchDevice
 from topoplace.placement import HostShare
 
 TOPOLOGY = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], machines=["a", "a", "b", "b"])

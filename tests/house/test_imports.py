@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import ast
+import importlib
+import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
 
-# Methods that open what stands above them, imported when they are called: the only imports that go up. The package
-# itself is the front door of all public names.
-LAZY_DOORS = {
-    "topoplace.topology.topology": (
-        "topoplace.discovery",
-        "topoplace.drawing",
-        "topoplace.topology.assemble",
-        "topoplace.topology.cluster_links",
-        "topoplace.topology.tiling",
-        "topoplace.topology.topology_json",
-        "topoplace.topology.topology_networkx",
-    ),
-    "topoplace.cluster.cluster": ("topoplace.drawing",),
-    "topoplace.collective.measuring.measurements": ("topoplace.collective.measuring.measurements_json",),
-    "topoplace.collective.rates": ("topoplace.collective.rates_json",),
-    "topoplace.jobs.job_graph": ("topoplace.jobs.job_json", "topoplace.jobs.roles"),
-    "topoplace.placement": ("topoplace.drawing", "topoplace.launch", "topoplace.objectives.communication"),
-    "topoplace.experiments.simulate.metrics": (
-        "topoplace.experiments.report.measures",
-        "topoplace.experiments.report.plots",
-        "topoplace.experiments.simulate.storage.results",
-    ),
-}
+from topoplace import _above
+
+# Imports for type checkers alone that would close a circle.
+FOR_TYPES = frozenset(
+    {
+        ("topoplace.jobs.roles", "topoplace.jobs.job_graph"),
+        ("topoplace.topology.cluster_links", "topoplace.topology.tiling"),
+        ("topoplace.topology.topology", "topoplace.topology.cluster_links"),
+        ("topoplace.topology.topology", "topoplace.topology.tiling"),
+    }
+)
 
 
 def modules(package: Path) -> dict[str, Path]:
@@ -55,10 +45,6 @@ def imported(tree: ast.AST, known: dict[str, Path]) -> Iterator[tuple[str, int]]
         yield from ((name, node.col_offset) for name in names if name in known)
 
 
-def is_door(module: str, name: str) -> bool:
-    return any(f"{name}.".startswith(f"{door}.") for door in LAZY_DOORS.get(module, ()))
-
-
 @pytest.fixture(scope="module")
 def imports(repository: Path) -> dict[str, list[tuple[str, int]]]:
     known = modules(repository / "python" / "topoplace")
@@ -68,7 +54,9 @@ def imports(repository: Path) -> dict[str, list[tuple[str, int]]]:
 
 def test_no_circle_of_imports(imports: dict[str, list[tuple[str, int]]]) -> None:
     graph = {
-        module: {name for name, _ in edges if name not in (module, "topoplace") and not is_door(module, name)}
+        module: {
+            name for name, _ in edges if name not in (module, "topoplace") and (module, name) not in FOR_TYPES
+        }
         for module, edges in imports.items()
     }
     try:
@@ -77,12 +65,11 @@ def test_no_circle_of_imports(imports: dict[str, list[tuple[str, int]]]) -> None
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
-def test_doors_are_lazy_and_none_is_left_over(imports: dict[str, list[tuple[str, int]]]) -> None:
-    for module, doors in LAZY_DOORS.items():
-        depths = {
-            door: [d for name, d in imports[module] if f"{name}.".startswith(f"{door}.")] for door in doors
-        }
-        assert all(depths.values()), (
-            f"{module} no longer opens {[door for door in doors if not depths[door]]}"
-        )
-        assert all(min(found) > 0 for found in depths.values()), f"{module} imports a door at its top"
+def test_what_values_ask_of_modules_above_is_what_the_front_doors_offer(repository: Path) -> None:
+    texts = "\n".join(path.read_text("utf-8") for path in (repository / "python").rglob("*.py"))
+    asked = set(re.findall(r'_above\.given\("(\w+)"\)', texts))
+    importlib.import_module("topoplace.experiments")
+    assert asked == _above._HOME.keys()
+    for where in _above._HOME.values():
+        module, _, function = where.partition(":")
+        assert callable(getattr(importlib.import_module(module), function)), where

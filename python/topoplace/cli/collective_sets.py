@@ -8,8 +8,8 @@ from topoplace._progress import Progress
 from topoplace.cli import flags, gpu_list, writing
 
 if TYPE_CHECKING:
-    from topoplace.collective.rates import Rates
     from topoplace.collective.survey import RatedSet, Survey
+    from topoplace.topology.links.rates import Rates
     from topoplace.topology.topology import Topology
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from topoplace.launch.bindings import Binding
+    from topoplace.binding import Binding
     from topoplace.placement import Placement
 
 _UNNAMED: Final = "all"

@@ -19,10 +19,10 @@ from topoplace.cli import flags, options
 
 if TYPE_CHECKING:
     from topoplace.cluster.hosts import GivenHosts, HostResources
-    from topoplace.collective.rates import Rates
     from topoplace.discovery import Format
     from topoplace.experiments.simulate import Workload
     from topoplace.jobs.performance_profile import PerformanceProfile
+    from topoplace.topology.links.rates import Rates
     from topoplace.topology.topology import Topology
 
 _MAX_UNPACKED = 256 << 20

@@ -8,7 +8,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any, Self, TypeVar
 
-from topoplace import _checks
+from topoplace import _above, _checks
 from topoplace._core import ClusterState, Transaction
 from topoplace.cluster import snapshots
 from topoplace.cluster.hosts import (
@@ -32,7 +32,7 @@ from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
 
 AnyView = TypeVar("AnyView")
-
+_svg: Callable[..., str] = _above.given("svg")
 
 _Parts = tuple[int, list[tuple[int, int]]]
 """The thousandths that a job takes of each GPU, and parts and compute slices of the slice of each, or no slices."""
@@ -520,10 +520,8 @@ class Cluster:
 
     def _repr_svg_(self) -> str:
         """Return a drawing of who holds which GPUs, which notebooks show; see `topoplace.drawing.svg`."""
-        from topoplace import drawing
-
         closed = [gpu for gpu in self.out_of_service() if self.owner(gpu) is None]
-        return drawing.svg(self._topology.with_unhealthy(closed), busy=self.allocations)
+        return _svg(self._topology.with_unhealthy(closed), busy=self.allocations)
 
     @classmethod
     def _with_state(

@@ -6,7 +6,7 @@ subpackage `measuring` compares them with nccl-tests, and corrects the rates whe
 To change:
 
 - How NCCL looks for channels, and what is prepared for a topology: `prepared.py`; rates of links by version of a
-  library: `rates.py`.
+  library: `topology/links/rates.py`.
 - The graph of a machine that a library sees: `machine_graph.py`; paths in it: `routes.py`.
 - Bandwidths: `bandwidth.py`; of all sets of a size: `survey.py`; over machines: `several_machines.py`.
 - Rings and reductions in NVSwitches: `nvlink_domains.py` and `nvls.py`.
@@ -31,10 +31,10 @@ from topoplace.collective.choice import best_set, left_bandwidth, ranked_sets
 from topoplace.collective.nvlink_domains import domain_ring_rate
 from topoplace.collective.nvls import all_reduce_bandwidth, nvls_bandwidth
 from topoplace.collective.rated_sets import SetChoice, Wanted, grades
-from topoplace.collective.rates import PRESETS, Rates
 from topoplace.collective.survey import RatedSet, Survey, survey
 from topoplace.collective.times import NCCL_LATENCIES, Latencies, collective_time
 from topoplace.collective.trees import Hop, SpanningTree, TreePlan, Way, trees
+from topoplace.topology.links.rates import PRESETS, Rates
 
 __all__ = [
     "DEFAULT_RATES",

@@ -12,7 +12,7 @@ from topoplace.collective import several_machines
 from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.nvlink_domains import domain_ring_rate
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
-from topoplace.collective.rates import PathType, Rates
+from topoplace.topology.links.rates import PathType, Rates
 from topoplace.topology.makers import LIBRARY_OF, are_mixed, gpus_by_maker, maker_of
 from topoplace.topology.topology import Topology
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import math
 
-from topoplace.collective.rates import Rates
 from topoplace.topology.links.link import NVLINKS, Link, LinkKind
 from topoplace.topology.links.link_catalogue import SPEEDS, nvlink_of
+from topoplace.topology.links.rates import Rates
 
 _WIDTHS = (16, 8, 4, 2, 1, 32)
 _PCIE = tuple(name for name in SPEEDS if name.startswith("pcie"))

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field
 from itertools import combinations
 
 from topoplace.collective import link_rates
-from topoplace.collective.rates import Rates
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import ComponentKind
 from topoplace.topology.links import link_catalogue
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
+from topoplace.topology.links.rates import Rates
 from topoplace.topology.topology import Topology
 
 UNITS_PER_GB = 1_000_000

@@ -14,12 +14,12 @@ from typing import Final
 
 from topoplace.collective.machine_graph import UNITS_PER_GB, Vertex, Wire
 from topoplace.collective.prepared import Prepared, are_on_one_machine, one_machine, prepared
-from topoplace.collective.rates import Rates, rates_of
 from topoplace.topology import level_ports
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Level
 from topoplace.topology.level_ports import Ports
 from topoplace.topology.links.link import NONE, Link, LinkKind
+from topoplace.topology.links.rates import Rates, rates_of
 from topoplace.topology.topology import Topology
 
 _BLACKWELL: Final = 100

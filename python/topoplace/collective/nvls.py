@@ -20,9 +20,9 @@ from typing import Final
 from topoplace.collective.bandwidth import DEFAULT_RATES, ring_bandwidth
 from topoplace.collective.nvlink_domains import domain_level, reducing, switched
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus
-from topoplace.collective.rates import Rates, rates_of
 from topoplace.collective.several_machines import bandwidth_over
 from topoplace.kernels.job_traffic import reduced_bandwidth
+from topoplace.topology.links.rates import Rates, rates_of
 from topoplace.topology.makers import are_mixed
 from topoplace.topology.topology import Topology
 

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 
 from topoplace import _checks
 from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, machine_graph
-from topoplace.collective.rates import PRESETS, SLOW_CHANNELS, PathType, Rates, rates_of
 from topoplace.collective.routes import AMD_CPU, ring_network
 from topoplace.kernels import (
     MAX_LEVEL,
@@ -20,6 +19,7 @@ from topoplace.kernels import (
 )
 from topoplace.topology.links.link import LinkKind
 from topoplace.topology.links.link_catalogue import capability_of
+from topoplace.topology.links.rates import PRESETS, SLOW_CHANNELS, PathType, Rates, rates_of
 from topoplace.topology.topology import Topology
 
 _MAX_CHANNELS = 16

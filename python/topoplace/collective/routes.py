@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from topoplace.collective.machine_graph import UNITS_PER_GB, GraphConnection, MachineGraph, Vertex, Wire
-from topoplace.collective.rates import PathType, Rates
 from topoplace.kernels import RingNetwork, Route
+from topoplace.topology.links.rates import PathType, Rates
 
 POWER_CPU = "socket-power9"
 AMD_CPU = "socket-amd"

@@ -14,12 +14,12 @@ from topoplace.collective.machine_graph import UNITS_PER_GB, Vertex
 from topoplace.collective.networks import collective_network
 from topoplace.collective.nvlink_domains import domain_ring_rate
 from topoplace.collective.prepared import prepared
-from topoplace.collective.rates import Rates
 from topoplace.jobs.groups import MACHINE
 from topoplace.kernels import TerminalGraph
 from topoplace.kernels.job_traffic import KINDS
 from topoplace.topology.fabric import Level
 from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.rates import Rates
 from topoplace.topology.ports import Ports, gb_per_s_into
 from topoplace.topology.topology import Topology
 

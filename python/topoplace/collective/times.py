@@ -10,9 +10,9 @@ from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES, optimal_bandwidth, ring_bandwidth, rings
 from topoplace.collective.nvls import nvls_bandwidth
 from topoplace.collective.prepared import checked_gpus
-from topoplace.collective.rates import PathType, Rates
 from topoplace.collective.several_machines import parts_of
 from topoplace.collective.trees import trees
+from topoplace.topology.links.rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
 Algorithm = Literal["ring", "trees", "nvls"]

@@ -11,8 +11,8 @@ from topoplace import _checks, kernels
 from topoplace.collective.bandwidth import DEFAULT_RATES, Relay, host_is_assumed
 from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
-from topoplace.collective.rates import Rates
 from topoplace.collective.several_machines import graph_over, parts_of
+from topoplace.topology.links.rates import Rates
 from topoplace.topology.topology import Topology
 
 

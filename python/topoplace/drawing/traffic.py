@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Final
 
 from topoplace.collective import RingPlan, library_of, rings
 from topoplace.collective.machine_graph import MAX_GPUS
-from topoplace.collective.rates import PathType
 from topoplace.drawing.wires import words
 from topoplace.objectives.communication import RING_KINDS
 from topoplace.topology.links.link import PATH_KINDS
+from topoplace.topology.links.rates import PathType
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph

@@ -40,11 +40,11 @@ from topoplace.placement import Placement, Refusal, Scores
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from topoplace.collective.rates import Rates
     from topoplace.engine.effort import Effort
     from topoplace.engine.gangs.offers import MachineOffer, Offers
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.request import JobRequest
+    from topoplace.topology.links.rates import Rates
 
 
 class Evaluation(NamedTuple):

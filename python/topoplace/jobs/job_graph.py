@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 
-from topoplace import _checks
+from topoplace import _above, _checks
 from topoplace.errors import JobGraphError
 from topoplace.jobs import collectives
 from topoplace.jobs.collectives import PATTERN_KINDS, Batch, Collective
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 EdgeSpec = tuple[int, int] | tuple[int, int, float]
 """An edge as an argument: (a, b) of weight 1, or (a, b, weight)."""
+_parsed: Callable[[str | bytes], JobGraph] = _above.given("parsed_job")
+_written: Callable[[JobGraph], str] = _above.given("written_job")
 
 
 @dataclass(frozen=True)
@@ -136,9 +138,9 @@ class JobGraph:
         if self.stated_collectives != ():
             self._keep_collectives(self.stated_collectives)
         if self.roles != ():
+            stated = {one.dimension for one in self.collectives}
             from topoplace.jobs import roles
 
-            stated = {one.dimension for one in self.collectives}
             keep(self, "roles", roles.checked_roles(self.roles, self.num_tasks, stated))
         self._refuse_contradiction()
 
@@ -387,9 +389,7 @@ class JobGraph:
         Raises:
             JobGraphError: States what is wrong with other text.
         """
-        from topoplace.jobs import job_json
-
-        return job_json.parsed(text)
+        return _parsed(text)
 
     # ---- use -----------------------------------------------------------------------------------------------
 
@@ -446,9 +446,7 @@ class JobGraph:
 
     def to_json(self) -> str:
         """Write the job graph as canonical JSON: equal job graphs give equal text."""
-        from topoplace.jobs import job_json
-
-        return job_json.written(self)
+        return _written(self)
 
     @cached_property
     def requirements(self) -> tuple[str, ...]:

@@ -3,37 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 
 from topoplace import _checks
+from topoplace.binding import Binding
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
 from topoplace.topology.device_numbers import visible_numbers
 from topoplace.topology.nearest_adapters import adapters_machine, own_adapters
 from topoplace.topology.topology import Topology
-
-
-@dataclass(frozen=True, slots=True)
-class Binding:
-    """Where a task runs: its machine, its GPU, and what is near the GPU there.
-
-    The last four fields are None where they are unknown, and for a GPU of another machine, which the task reaches over
-    the network or which a pool lends.
-    """
-
-    task: int
-    machine: str
-    """Name of the machine on which the task's process runs."""
-    gpu: int
-    """The GPU's number in the topology."""
-    local_gpu: int | None
-    """The number of the GPU among the devices of the machine, which tools and CUDA_VISIBLE_DEVICES use."""
-    nic: str | None
-    """Name of the nearest network adapter; GPUs with several nearest ones share them evenly."""
-    numa: int | None
-    """The GPU's NUMA node; the number of its socket replaces an unknown one."""
-    cpus: str | None
-    """The CPUs near the GPU in Linux notation, such as "0-23,48-71"."""
 
 
 def bindings(placement: Placement) -> tuple[Binding, ...]:

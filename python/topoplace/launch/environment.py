@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final
 
 from topoplace import _checks
+from topoplace.binding import Environment, LaunchDevice, Servers
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
 from topoplace.topology.device_numbers import visible_numbers
 from topoplace.topology.makers import Maker, maker_of
 from topoplace.topology.topology import Topology
 
-Environment = dict[str, str]
 _VARIABLE: Final = {
     Maker.NVIDIA: "CUDA_VISIBLE_DEVICES",
     Maker.AMD: "ROCR_VISIBLE_DEVICES",
@@ -50,26 +49,6 @@ _VISIBLE: Final = frozenset(
     )
 )
 """All variables that decide which devices a process sees."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaunchDevice:
-    """A GPU as the process that uses it finds it: machine, number or UUID, and whether it is remote."""
-
-    machine: str
-    """Name of the GPU's machine."""
-    device: str
-    """Number or UUID of the GPU on that machine."""
-    remote: bool
-    """True if the process reaches the GPU over the network."""
-
-
-Servers = Callable[[Sequence[LaunchDevice]], Mapping[str, str]]
-"""A function from the devices of a machine's processes, in task order, to environment variables.
-
-The variables state where the client of a remote-GPU middleware, such as rCUDA, finds the remote devices. Only the
-caller knows these addresses.
-"""
 
 
 def environment(

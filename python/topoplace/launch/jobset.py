@@ -8,9 +8,10 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final, cast
 
+from topoplace.binding import Launch
 from topoplace.errors import AllocationError
 from topoplace.launch.environment import makers_of
-from topoplace.launch.ranks import Launch, Ranks
+from topoplace.launch.ranks import Ranks
 from topoplace.launch.torchrun import PORT, Node, nodes, started_ranks
 from topoplace.topology.makers import Maker
 

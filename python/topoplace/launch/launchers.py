@@ -8,12 +8,13 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from topoplace import _checks
+from topoplace.binding import Launch
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.roles import tasks_of
 from topoplace.launch.jobset import jobset
 from topoplace.launch.mpirun import hostfile, mpirun, rankfile
-from topoplace.launch.ranks import Launch, Ranks
+from topoplace.launch.ranks import Ranks
 from topoplace.launch.srun import srun
 from topoplace.launch.torchrun import PORT, torchrun
 from topoplace.placement import Placement

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from topoplace.binding import Launch
 from topoplace.errors import AllocationError
-from topoplace.launch.ranks import Launch, Ranks, rank_script
+from topoplace.launch.ranks import Ranks, rank_script
 
 _RANK = "OMPI_COMM_WORLD_RANK"
 

@@ -10,10 +10,10 @@ from functools import cached_property
 from typing import Final, Self
 
 from topoplace import _checks
+from topoplace.binding import Binding, Environment
 from topoplace.errors import AllocationError
-from topoplace.launch.bindings import Binding, bindings
+from topoplace.launch.bindings import bindings
 from topoplace.launch.environment import (
-    Environment,
     makers_of,
     numbering_variable,
     task_environments,
@@ -24,16 +24,6 @@ from topoplace.topology.devices import UNNAMED
 from topoplace.topology.makers import Maker
 
 _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
-
-
-@dataclass(frozen=True, slots=True)
-class Launch:
-    """The files with which a placed job starts, and what to type."""
-
-    files: Mapping[str, str]
-    """The text of each file by its name."""
-    command: str
-    """What to type in the directory with the files: on each machine for torchrun, else once."""
 
 
 @dataclass(frozen=True)

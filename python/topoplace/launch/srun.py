@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from topoplace.launch.ranks import Launch, Ranks, rank_script
+from topoplace.binding import Launch
+from topoplace.launch.ranks import Ranks, rank_script
 
 
 def srun(ranks: Ranks, program: str) -> Launch:

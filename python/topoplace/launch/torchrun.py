@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from topoplace.binding import Environment, Launch
 from topoplace.errors import AllocationError
-from topoplace.launch.environment import ASCENDING, Environment, machine_environments, makers_of
-from topoplace.launch.ranks import Launch, Ranks, exported, numbered_in_slurm, rank_script
+from topoplace.launch.environment import ASCENDING, machine_environments, makers_of
+from topoplace.launch.ranks import Ranks, exported, numbered_in_slurm, rank_script
 
 PORT: Final = 29500
 """The port at which the first machine waits for the others; torchrun's own default."""

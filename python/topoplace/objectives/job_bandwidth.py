@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, NamedTuple
 from topoplace.collective.bandwidth import DEFAULT_RATES, ring_bandwidth
 from topoplace.collective.networks import collective_network
 from topoplace.collective.nvls import all_reduce_bandwidth
-from topoplace.collective.rates import Rates
 from topoplace.collective.several_machines import bandwidth_over
 from topoplace.objectives.communication import RING_KINDS
+from topoplace.topology.links.rates import Rates
 
 if TYPE_CHECKING:
     from topoplace.jobs.collectives import Batch

@@ -14,11 +14,13 @@ from functools import cached_property
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
+from topoplace.topology.cluster_links import ClusterLinks
 from topoplace.topology.fabric import Fabric, Level
 from topoplace.topology.links.link import Link
 
 if TYPE_CHECKING:
     from topoplace.topology.devices import Gpu
+    from topoplace.topology.links.distance import DistanceWeights
     from topoplace.topology.topology import Topology
 
 Item = TypeVar("Item")
@@ -87,6 +89,14 @@ class Tiling:
         uuids = self.uuids[number] if self.uuids else ()
         template = self.template(number)
         return as_machine(template, self.fabric.machines[number], uuids or (None,) * template.num_gpus)
+
+    def links_of_pairs(self, network: float, distances: DistanceWeights) -> ClusterLinks:
+        """Return the links of all pairs of GPUs; network: GB/s between machines that meet at no level."""
+        return ClusterLinks(self, network, distances)
+
+    def is_made(self, items: object) -> bool:
+        """Return True if `items`, such as GPUs, are made from those of templates."""
+        return isinstance(items, TiledSequence)
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
 
 import numpy as np
 
-from topoplace import _checks
+from topoplace import _above, _checks
 from topoplace._similar_names import did_you_mean
 from topoplace.errors import TopologyError
 from topoplace.topology import devices, validate
@@ -34,6 +34,15 @@ if TYPE_CHECKING:
     from topoplace.topology.tiling import Tiling
 
 Derived = TypeVar("Derived")
+_discover: Callable[..., Topology] = _above.given("discover")
+_from_networkx: Callable[..., Topology] = _above.given("from_networkx")
+_from_system_xml: Callable[..., Topology] = _above.given("from_system_xml")
+_from_topo_matrix: Callable[..., Topology] = _above.given("from_topo_matrix")
+_join: Callable[..., Topology] = _above.given("join")
+_parsed: Callable[[str], Topology] = _above.given("parsed_topology")
+_svg: Callable[..., str] = _above.given("svg")
+_to_networkx: Callable[[Topology], nx.Graph[int]] = _above.given("to_networkx")
+_written: Callable[[Topology], str] = _above.given("written_topology")
 
 MAX_GPUS = 1 << 20
 """Limit on GPUs in a topology; more are refused as a mistake."""
@@ -113,14 +122,12 @@ class Topology:
         keep(self, "links", pairs.keep(validate.checked_links(self.links, len(self.gpus))))
 
     def _keep_cluster(self, tiling: Tiling) -> None:
-        from topoplace.topology.cluster_links import ClusterLinks
-
         keep = object.__setattr__
         if tiling.offsets[-1] > MAX_GPUS:
             raise TopologyError(f"{tiling.offsets[-1]} GPUs are more than {MAX_GPUS}")
         if any(template.distances != self.distances for template in tiling.templates):
             tiling = tiling.changed(lambda template: replace(template, distances=self.distances))
-        self._refuse_own_machines()
+        self._refuse_own_machines(tiling)
         kinds = [kind for template in tiling.templates for kind in template.assumed]
         made = {
             "gpus": tiling.gpus,
@@ -129,17 +136,15 @@ class Topology:
             "default": tiling.templates[0].default,
             "assumed": validate.checked_kinds(kinds, "assumed"),
             "tiling": tiling,
-            "pairs": ClusterLinks(tiling, self.network, self.distances),
+            "pairs": tiling.links_of_pairs(self.network, self.distances),
         }
         for key, value in made.items():
             keep(self, key, value)
 
-    def _refuse_own_machines(self) -> None:
+    def _refuse_own_machines(self, tiling: Tiling) -> None:
         """Raise TopologyError if a field says of a cluster what only its machines can say."""
-        from topoplace.topology.tiling import TiledSequence
-
         given = {key: getattr(self, key) for key in _OF_MACHINES}
-        wrong = [key for key, value in given.items() if value and not isinstance(value, TiledSequence)]
+        wrong = [key for key, value in given.items() if value and not tiling.is_made(value)]
         if wrong:
             raise TopologyError(
                 f"{wrong[0]}: a cluster has what its machines have; change them, and join them by Topology.cluster"
@@ -214,9 +219,7 @@ class Topology:
 
         Arguments and errors are those of `topoplace.topology.topology_networkx.from_networkx`.
         """
-        from topoplace.topology import topology_networkx
-
-        return topology_networkx.from_networkx(g, weight, **settings)
+        return _from_networkx(g, weight, **settings)
 
     @classmethod
     def from_nvidia_smi(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
@@ -233,9 +236,7 @@ class Topology:
         Raises:
             TopologyError: Names the line and the cell that cannot be read.
         """
-        from topoplace.discovery.nvidia import topo_matrix
-
-        return topo_matrix.parse(text, gpu_model, **options)
+        return _from_topo_matrix(text, gpu_model, **options)
 
     @classmethod
     def from_nccl_xml(cls, text: str | bytes, gpu_model: str | None = None, **options: Any) -> Topology:
@@ -247,9 +248,7 @@ class Topology:
         Raises:
             TopologyError: Names the line that cannot be read.
         """
-        from topoplace.discovery.nccl import system_xml
-
-        return system_xml.parse(text, gpu_model, **options)
+        return _from_system_xml(text, gpu_model, **options)
 
     @classmethod
     def cluster(
@@ -284,9 +283,7 @@ class Topology:
         Raises:
             TopologyError: If arguments contradict each other, such as numbers of machines.
         """
-        from topoplace.topology.assemble import join
-
-        return join(machines, count, fabric, racks, names, network, name)
+        return _join(machines, count, fabric, racks, names, network, name)
 
     @classmethod
     def discover(cls) -> Topology:
@@ -294,36 +291,26 @@ class Topology:
 
         Without a GPU, raises TopologyError that lists what was tried. See `topoplace.discovery.live.discover`.
         """
-        from topoplace.discovery.live import discover
-
-        return discover.discover()
+        return _discover()
 
     @classmethod
     def from_json(cls, text: str) -> Topology:
         """Read a topology that `to_json` wrote; TopologyError names the fault of any other text."""
-        from topoplace.topology import topology_json
-
-        return topology_json.parsed(text)
+        return _parsed(text)
 
     # ---- ways out ------------------------------------------------------------------------------------------
 
     def to_json(self) -> str:
         """Return the topology as canonical JSON: equal content gives equal text; read it back with `from_json`."""
-        from topoplace.topology import topology_json
-
-        return topology_json.written(self)
+        return _written(self)
 
     def to_networkx(self) -> nx.Graph[int]:
         """Return all pairs that have a path as a networkx graph; see `topoplace.topology.topology_networkx`."""
-        from topoplace.topology import topology_networkx
-
-        return topology_networkx.to_networkx(self)
+        return _to_networkx(self)
 
     def _repr_svg_(self) -> str:
         """Return a drawing, which notebooks show; see `topoplace.drawing.svg`."""
-        from topoplace import drawing
-
-        return drawing.svg(self)
+        return _svg(self)
 
     def digest(self) -> str:
         """Return SHA-256 of the canonical JSON, in hexadecimal: equal for equal content, in every release."""

@@ -12,8 +12,8 @@ from topoplace.cli import flags, gpu_list, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.collective.measuring import MeasuredSet, Measurements
-    from topoplace.collective.rates import Rates
     from topoplace.discovery.live.nccl_tests import AllReducePerf
+    from topoplace.topology.links.rates import Rates
     from topoplace.topology.topology import Topology
 
 _SETS = 3

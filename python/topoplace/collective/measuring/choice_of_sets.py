@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES, rings
-from topoplace.collective.rates import PathType, Rates
 from topoplace.collective.survey import sets_of_size
+from topoplace.topology.links.rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
 _MOST_RATED = 1000

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
 
-from topoplace.collective.rates import PathType, Rates
+from topoplace import _above
+from topoplace.topology.links.rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
 _DIGITS = 4
+_parsed: Callable[[str], Measurements] = _above.given("parsed_measurements")
+_written: Callable[[Measurements], str] = _above.given("written_measurements")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +56,11 @@ class Measurements:
     @classmethod
     def from_json(cls, text: str) -> Measurements:
         """Read measurements that `to_json` wrote; ValueError names the fault of any other text."""
-        from topoplace.collective.measuring import measurements_json
-
-        return measurements_json.parsed(text)
+        return _parsed(text)
 
     def to_json(self) -> str:
         """Return the measurements as JSON with their topology, which `from_json` reads."""
-        from topoplace.collective.measuring import measurements_json
-
-        return measurements_json.written(self)
+        return _written(self)
 
     def efficiencies(self) -> tuple[Efficiency, ...]:
         """Return the efficiency of each path type that was measured, nearest type first."""

@@ -7,10 +7,10 @@ from dataclasses import asdict
 from typing import Any, Final, cast
 
 from topoplace import _checks
-from topoplace.collective import rates_json
 from topoplace.collective.measuring.measurements import MeasuredSet, Measurements
 from topoplace.collective.prepared import checked_gpus
-from topoplace.collective.rates import PathType, Rates
+from topoplace.topology.links import rates_json
+from topoplace.topology.links.rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
 FORMAT: Final = "topoplace.collective-measurements"

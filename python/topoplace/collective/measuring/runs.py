@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from topoplace.collective.bandwidth import DEFAULT_RATES, rings
 from topoplace.collective.measuring.measurements import MeasuredSet
-from topoplace.collective.rates import Rates, rates_of
 from topoplace.discovery.live.nccl_tests import AllReducePerf
 from topoplace.discovery.live.programs import NotHereError
+from topoplace.topology.links.rates import Rates, rates_of
 from topoplace.topology.topology import Topology
 
 

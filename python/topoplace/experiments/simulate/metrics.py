@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import _above
 from topoplace.engine.requirements import NOT_HONOURED
 from topoplace.errors import require_package
 from topoplace.experiments.simulate.interruptions import History, Stay
@@ -28,6 +29,10 @@ if TYPE_CHECKING:
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
 
+_as_html: Callable[[Result], str] = _above.given("as_html")
+_gantt: Callable[..., None] = _above.given("gantt")
+_load: Callable[..., Result] = _above.given("load_result")
+_save: Callable[..., None] = _above.given("save_result")
 _ROUNDING = 1e-9
 _OVER_NVLINK = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 WAIT_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
@@ -262,31 +267,23 @@ class Result:
         Raises:
             ValueError: For a path with another ending.
         """
-        from topoplace.experiments.simulate.storage import results
-
-        results.save(self, path)
+        _save(self, path)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Result:
         """Read a result that `save` wrote. ValueError names the row, or what else is wrong with the file."""
-        from topoplace.experiments.simulate.storage import results
-
-        return results.load(path)
+        return _load(path)
 
     def _repr_html_(self) -> str:
         """Return a table of the key figures, which notebooks show."""
-        from topoplace.experiments.report import measures
-
-        return measures.as_html(self)
+        return _as_html(self)
 
     def gantt(self, path: str | Path) -> None:
         """Write a Gantt chart of jobs on GPUs, or of busy GPUs if bars are too many, to `path` (.png, .svg, .pdf).
 
         Needs matplotlib.
         """
-        from topoplace.experiments.report import plots
-
-        plots.gantt(self, path)
+        _gantt(self, path)
 
 
 def refusal(result: Result) -> str:

@@ -19,13 +19,13 @@ from topoplace.policies.least_time import machine_sets
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
-    from topoplace.collective.rates import Rates
     from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.level_chain import PlacedLevel
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.collectives import Batch
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.links.rates import Rates
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.collective.networks import collective_network
 from topoplace.collective.rated_sets import Masks, masks_of, rated_sets
-from topoplace.collective.rates import Rates
 from topoplace.engine.machines.machine_class import MachineClasses, members
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
@@ -24,6 +23,7 @@ from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.communication import RING_KINDS, measured, task_flows
 from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
+from topoplace.topology.links.rates import Rates
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES
-from topoplace.collective.rates import Rates, rates_of
 from topoplace.engine.gangs.rules import allowed_splits, has_domain
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
@@ -27,6 +26,7 @@ from topoplace.kernels.deadline import check_deadline, deadline
 from topoplace.objectives.communication import measured, running_gangs
 from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.policies.least_time import bounds, machine_sets, waiting, without_gpus
+from topoplace.topology.links.rates import Rates, rates_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

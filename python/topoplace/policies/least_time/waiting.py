@@ -25,11 +25,11 @@ from topoplace.topology.accelerators import compute_seconds
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
-    from topoplace.collective.rates import Rates
     from topoplace.engine.gangs.offers import MaxTasks
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.links.rates import Rates
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]

@@ -6,14 +6,17 @@ direction.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from itertools import pairwise
 from types import MappingProxyType
 
-from topoplace import _checks
+from topoplace import _above, _checks
 from topoplace.topology.links.link_catalogue import SPEEDS
+
+_parsed: Callable[[str], Rates] = _above.given("parsed_rates")
+_written: Callable[[Rates], str] = _above.given("written_rates")
 
 
 class PathType(IntEnum):
@@ -83,15 +86,11 @@ class Rates:
     @classmethod
     def from_json(cls, text: str) -> Rates:
         """Read rates that `to_json` wrote; ValueError names the fault of any other text."""
-        from topoplace.collective import rates_json
-
-        return rates_json.parsed(text)
+        return _parsed(text)
 
     def to_json(self) -> str:
         """Return the rates as JSON, which `from_json` reads."""
-        from topoplace.collective import rates_json
-
-        return rates_json.written(self)
+        return _written(self)
 
     def of(self, name: str) -> float | None:
         """Return GB/s of a link called `name` in the link catalogue; None if there is no such figure."""

@@ -1,0 +1,33 @@
+"""What methods of the values, such as `Topology.from_nvidia_smi`, ask of modules above them.
+
+No value imports what stands above it. It asks here for a function by name; the package's front door says which module
+has it, and the module is loaded at the first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from importlib import import_module
+from typing import Any
+
+_HOME: dict[str, str] = {}
+
+
+def offer(package: str, home: Mapping[str, str]) -> None:
+    """Let the values ask for functions by name; home: for each name, MODULE:FUNCTION below `package`."""
+    _HOME.update({name: f"{package}.{where}" for name, where in home.items()})
+
+
+def given(name: str) -> Callable[..., Any]:
+    """Return a function that calls the one that is offered by this name."""
+
+    @cache
+    def found() -> Callable[..., Any]:
+        module, _, function = _HOME[name].partition(":")
+        return getattr(import_module(module), function)  # type: ignore[no-any-return]
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        return found()(*arguments, **named)
+
+    return call
