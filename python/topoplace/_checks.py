@@ -11,7 +11,7 @@ import numbers
 import operator
 import os
 import re
-from collections.abc import Mapping, Set
+from collections.abc import Collection, Mapping, Set
 from itertools import islice
 from typing import TYPE_CHECKING, Any, SupportsIndex, cast
 
@@ -240,3 +240,9 @@ def square_matrix(value: object, what: str, error: Error) -> NDArray[np.float64]
 def _refuse(bad: NDArray[np.bool_], matrix: NDArray[np.float64], what: str, why: str, error: Error) -> None:
     for u, v in np.argwhere(bad)[:1]:
         raise error(f"{what}[{u}, {v}] = {matrix[u, v]:g} {why}")
+
+
+def some(names: Collection[str], limit: int = 5) -> str:
+    """Return the names for a message: the first `limit` of them, and the number of the others."""
+    listed = ", ".join(shown(name).strip("'") for name in islice(names, limit))
+    return listed if len(names) <= limit else f"{listed} and {len(names) - limit} more"

@@ -14,7 +14,8 @@ import pytest
 
 import topoplace as tp
 from command_line import Call
-from topoplace.experiments.report import comparison, measures, tables
+from topoplace.drawing import tables
+from topoplace.experiments.report import comparison, measures, written_tables
 from topoplace.experiments.sweeps import Scenario
 
 PROFILE = (
@@ -336,7 +337,7 @@ def test_more_jobs_than_there_are_cannot_be_rejected() -> None:
 
 def test_tables_are_written_as_csv_and_latex(tmp_path: Path) -> None:
     heads, rows = ("name", "50 % & more"), [("a_b", 1234.5), ("x, \\{y}", 0.125), ("±", math.nan)]
-    paths = tables.write(heads, rows, tmp_path, "made")
+    paths = written_tables.write(heads, rows, tmp_path, "made")
     assert [path.name for path in paths] == ["made.csv", "made.tex"]
     with paths[0].open(encoding="utf-8", newline="") as file:
         assert list(csv.reader(file)) == [list(heads), ["a_b", "1234"], ["x, \\{y}", "0.125"], ["±", "-"]]

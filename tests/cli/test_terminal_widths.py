@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from topoplace.experiments.report import tables
+from topoplace.drawing import tables
 
 NODES = (
     "NodeName=n1 Gres=gpu:a100:2 GresUsed=gpu:a100:1(IDX:0) State=MIXED\n\n"

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 import topoplace as tp
-from topoplace.drawing import terminal
-from topoplace.experiments.report import topology_text
+from topoplace.drawing import terminal, topology_text
 
 
 def text(lines: Sequence[Sequence[terminal.Span]]) -> list[str]:

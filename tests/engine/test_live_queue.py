@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.engine.plan import QueuedJob
 from topoplace.engine.queueing import Outcome, walk
-from topoplace.engine.queues.live_queue import LiveQueue
-from topoplace.engine.queues.waiting_kind import WaitingJob
+from topoplace.experiments.simulate.disciplines.live_queue import LiveQueue
+from topoplace.experiments.simulate.disciplines.waiting_kind import WaitingJob
 from topoplace.placement import Refusal
 
 TOPOLOGY = tp.Topology.from_links(2, [])

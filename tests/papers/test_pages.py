@@ -16,12 +16,13 @@ sys.path.insert(0, str(REPOSITORY / "tools"))
 
 import write_papers  # noqa: E402
 
+from topoplace.drawing import figures  # noqa: E402
 from topoplace.experiments.papers import page, record  # noqa: E402
 from topoplace.experiments.papers.claims import IDENTITY, RESULTS, ClaimedQuantity, PaperClaim  # noqa: E402
 from topoplace.experiments.papers.coverage import Part  # noqa: E402
 from topoplace.experiments.papers.record import Record, RecordRow  # noqa: E402
 from topoplace.experiments.papers.rules import near, ordered  # noqa: E402
-from topoplace.experiments.report import figures  # noqa: E402
+from topoplace.experiments.report import looks  # noqa: E402
 from topoplace.experiments.report.interval_plot import against_paper  # noqa: E402
 from topoplace.experiments.simulate.samples import Sample  # noqa: E402
 
@@ -113,7 +114,7 @@ def test_pictures_show_results_with_a_number(tmp_path: Path, monkeypatch: pytest
         against_paper(numbers, tmp_path / "none.svg")
     (axes,) = drawn[0].axes
     dots = [line for line in axes.lines if line.get_marker() in "o<>" and len(line.get_xdata()) == 1]
-    assert [dot.get_color() for dot in dots] == [figures.policy_colour(name) for name in ("fcfs", "best-fit")]
+    assert [dot.get_color() for dot in dots] == [looks.policy_colour(name) for name in ("fcfs", "best-fit")]
     assert [dot.get_xdata()[0] for dot in dots] == pytest.approx([1.4 / 1.5, 2.0])
     for name in ("a", "b"):
         (tmp_path / name).mkdir()

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from topoplace import discovery
 from topoplace.discovery.text import host_list
-from topoplace.experiments.report import fabric_text
+from topoplace.drawing import fabric_text
 from topoplace.topology.fabric import Fabric, Level
 
 CONF = """

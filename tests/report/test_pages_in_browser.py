@@ -13,8 +13,8 @@ import pytest
 
 import topoplace as tp
 from browser import CHROMIUM, dumped
+from topoplace.drawing import tables
 from topoplace.experiments import suite, sweeps
-from topoplace.experiments.report import tables
 from topoplace.experiments.report.page import write_page
 from topoplace.experiments.simulate import MapaSlowdown, Result, Workload
 from topoplace.experiments.suite import page as suite_page

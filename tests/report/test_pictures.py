@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.drawing import style
-from topoplace.experiments.report import figures, gantt_plot, plots
+from topoplace.drawing import figures, style
+from topoplace.experiments.report import gantt_plot, looks, plots
 from topoplace.experiments.simulate import MapaSlowdown, Workload, fragmentation_series, simulate
 
 
@@ -35,15 +35,15 @@ def lab(colour: str) -> np.ndarray:
 
 def test_every_policy_has_a_look_of_its_own() -> None:
     numbers = range(len(tp.policies.names()))
-    assert len({(figures.colour(i), figures.hatch(i)) for i in numbers}) == len(numbers)
+    assert len({(looks.colour(i), looks.hatch(i)) for i in numbers}) == len(numbers)
     distance = {(a, b): float(np.linalg.norm(lab(a) - lab(b))) for a, b in combinations(style.COLOURS, 2)}
     assert min(distance.values()) > 20, min(distance, key=lambda pair: distance[pair])
 
 
 def test_a_policy_has_one_look_in_every_picture() -> None:
     known = list(tp.policies.names())
-    assert figures.policy_numbers(known) == list(range(len(known)))
-    assert figures.policy_numbers([known[7], "own", f"{known[2]} (share)", known[2], "other"]) == [
+    assert looks.policy_numbers(known) == list(range(len(known)))
+    assert looks.policy_numbers([known[7], "own", f"{known[2]} (share)", known[2], "other"]) == [
         *(7, len(known), 2),
         *(len(known) + 1, len(known) + 2),
     ]
@@ -57,7 +57,7 @@ def test_lines_of_every_colour_are_seen_on_the_page(page: str) -> None:
 
 
 def test_more_series_than_colours_differ_in_hatch_and_line() -> None:
-    styles = {(figures.colour(i), figures.hatch(i), figures.line_style(i)) for i in range(40)}
+    styles = {(looks.colour(i), looks.hatch(i), looks.line_style(i)) for i in range(40)}
     assert len(styles) == 40
 
 

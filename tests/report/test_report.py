@@ -9,7 +9,8 @@ import pytest
 import topoplace as tp
 from topoplace import drawing
 from topoplace._progress import Progress
-from topoplace.experiments.report import plots, tables
+from topoplace.drawing import tables
+from topoplace.experiments.report import plots
 from topoplace.experiments.simulate import Workload, simulate
 
 PNG = b"\x89PNG"

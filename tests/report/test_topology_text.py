@@ -8,7 +8,7 @@ import pytest
 
 import topoplace as tp
 from topoplace import discovery
-from topoplace.experiments.report import topology_text
+from topoplace.drawing import topology_text
 from topoplace.topology.fabric import Fabric
 
 MINSKY = tp.machines.get("minsky")

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.experiments.report import topology_text
+from topoplace.drawing import topology_text
 from topoplace.topology import compare
 from topoplace.topology.speed_overrides import with_link_speeds
 

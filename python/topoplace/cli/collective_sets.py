@@ -68,7 +68,7 @@ def _sets(found: Survey) -> str:
 
 
 def _show(topology: Topology, found: Survey, rows: list[dict[str, Any]], rates: Rates) -> None:
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     number_of = gpu_list.numbers(topology)
     cells = [

@@ -161,7 +161,8 @@ def _compared(results: Sequence[Result]) -> list[dict[str, float]]:
 
 def _print(found: _Simulated, sentence: str) -> None:
     """Print what follows, a row for policies with the same figures, the best marked by *, and how to read it."""
-    from topoplace.experiments.report import comparison, measures, tables
+    from topoplace.drawing import tables
+    from topoplace.experiments.report import comparison, measures
 
     runs, rows = found.runs, found.rows
     columns = _columns(found)
@@ -195,7 +196,7 @@ def _print(found: _Simulated, sentence: str) -> None:
 
 def _print_table(found: _Simulated, winners: set[int]) -> None:
     """Print a row for all policies with the same figures, and which these are."""
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     headings, cells = _table(found, has_units=True)
     alike: dict[tuple[bool, tuple[str, ...]], list[int]] = {}
@@ -240,7 +241,7 @@ def _draw(found: _Simulated, picture: Path, arguments: argparse.Namespace, sente
 
     sentence: what follows from the results.
     """
-    from topoplace.experiments.report import plots, tables
+    from topoplace.experiments.report import plots, written_tables
     from topoplace.experiments.report.page import write_page
 
     plots.comparison(found.results, picture)
@@ -251,7 +252,10 @@ def _draw(found: _Simulated, picture: Path, arguments: argparse.Namespace, sente
         about = picture.with_name("report.html")
         title = f"Policies on {found.runs.topology.name}"
         write_page(found.results_of_all_seeds, about, title=title, conclusion=sentence)
-        for path in (about, *tables.write(*_table(found, has_units=False), picture.parent, "comparison")):
+        for path in (
+            about,
+            *written_tables.write(*_table(found, has_units=False), picture.parent, "comparison"),
+        ):
             writing.wrote(path, beside_json=arguments.json)
 
 
@@ -273,7 +277,7 @@ def _print_rejections(found: _Simulated) -> None:
 
     Of a live cluster, they say which jobs, instead of how many.
     """
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     policies: dict[tuple[str, str], list[str]] = {}
     for result, rejections in zip(found.results, found.rejections(), strict=True):

@@ -78,7 +78,7 @@ def _proof(placement: Placement) -> str:
 
 def _carried(speed: Speed) -> str:
     """Return GB/s of a job that is one ring collective, else how long it communicates."""
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     if not speed.gb_per_s:
         return tables.duration(speed.seconds)
@@ -132,7 +132,7 @@ def _longer(ratio: float) -> str:
 
 
 def _percent(share: float) -> str:
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     return f"{tables.number(float(f'{100 * share:.2g}'))} %"
 

@@ -54,7 +54,7 @@ def folded(machines: Iterable[str], placement: Placement) -> str:
 
 def show_machines(placement: Placement) -> None:
     """Print a table of the machines with their ranks; neighbours with equal GPUs share a row."""
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
     from topoplace.topology.device_numbers import runs
 
     rows = [
@@ -71,7 +71,7 @@ def show_machines(placement: Placement) -> None:
 
 def show_spread(placement: Placement) -> None:
     """Print a table of how many domains of each level a group of each parallel dimension touches, if there are any."""
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     if placement.job is None or set(placement.job.dimensions) <= {_UNNAMED}:
         return

@@ -154,19 +154,19 @@ def moves(
         )
         yield f"move {job_id}: {before} → {after}"
     if moved and scheduler is not None:
-        yield scheduler.value
+        yield scheduler.moving
 
 
 def notes(found: Snapshot | None, *, with_moves: bool) -> tuple[str, ...]:
     """Return for JSON what the texts leave open, and for an answer with moves how the scheduler moves jobs."""
     if found is None:
         return ()
-    return (*found.notes, *((found.scheduler.value,) if with_moves and found.scheduler else ()))
+    return (*found.notes, *((found.scheduler.moving,) if with_moves and found.scheduler else ()))
 
 
 def print_lines(lines: Iterable[str], found: Snapshot | None) -> None:
     """Print an answer, and to standard error what the texts leave open; names in both may be untrusted."""
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     for line in lines:
         print(tables.plain(line))

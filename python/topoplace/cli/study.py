@@ -14,7 +14,7 @@ from topoplace.cli import flags, job_files, options, reading
 from topoplace.cli.job_files import listed
 
 if TYPE_CHECKING:
-    from topoplace.cli.snapshots import LiveCluster
+    from topoplace.cli.live_cluster import LiveCluster
     from topoplace.cluster.hosts import GivenHosts
     from topoplace.experiments.simulate import Discipline, PerformanceModel, Result, Workload
     from topoplace.jobs.performance_profile import PerformanceProfile

@@ -12,7 +12,6 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from topoplace import _checks
-from topoplace.discovery.networks import switch_tree
 from topoplace.errors import TopologyError
 from topoplace.topology.device_numbers import device_numbers
 from topoplace.topology.devices import UNNAMED, Gpu
@@ -124,9 +123,9 @@ def _without_strangers(found: Sequence[GpuUse], *, is_known: bool) -> list[GpuUs
     """
     uuids = [one.uuid for one in found if one.uuid is not None]
     if uuids and not is_known:
-        raise TopologyError(f"the text is about other GPUs ({switch_tree.some(uuids)}) than the topology")
+        raise TopologyError(f"the text is about other GPUs ({_checks.some(uuids)}) than the topology")
     if taken := [one.uuid for one in found if one.uuid is not None and one.taken]:
-        named = switch_tree.some(taken)
+        named = _checks.some(taken)
         warnings.warn(f"GPUs in use that the topology does not have are left out: {named}", stacklevel=5)
     return [one for one in found if one.uuid is None]
 
@@ -139,7 +138,7 @@ def _by_number(found: Sequence[GpuUse], topology: Topology) -> Iterator[tuple[in
     taken = (one.machine for one in found if one.machine not in same and one.taken)
     if elsewhere := [name for name in dict.fromkeys(taken) if name]:
         warnings.warn(
-            f"GPUs in use on machines that the topology does not have are left out: {switch_tree.some(elsewhere)}",
+            f"GPUs in use on machines that the topology does not have are left out: {_checks.some(elsewhere)}",
             stacklevel=5,
         )
     known = _numbered(topology)
@@ -208,7 +207,7 @@ def _same_machines(names: Collection[str | None], topology: Topology) -> dict[st
         )
     same = _same_hosts([name for name in names if name is not None], topology)
     if names and not same:
-        listed, have = switch_tree.some(sorted(map(str, names))), switch_tree.some(topology.machine_names)
+        listed, have = _checks.some(sorted(map(str, names))), _checks.some(topology.machine_names)
         raise TopologyError(f"the text is about other machines ({listed}) than the topology ({have})")
     return same
 

@@ -29,7 +29,7 @@ from topoplace.placement import Placement, Refusal
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterator, Sequence
 
-    from topoplace.engine.queues.waiting_kind import WaitingJob
+    from topoplace.engine.queueing import WaitingJob
 
 
 class PolicyDriver(ABC):

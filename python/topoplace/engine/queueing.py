@@ -16,6 +16,35 @@ from topoplace.placement import Placement, Refusal
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+
+
+class WaitingJob(Protocol):
+    """A job in a queue, as far as a rule and the queue look at it."""
+
+    postponed: int
+    """Number of points in time at which the job was deferred; current when the job is decided, and when it leaves."""
+
+    @property
+    def job_id(self) -> str:
+        """Return the job's id."""
+        ...
+
+    @property
+    def job(self) -> JobGraph:
+        """Return the job graph."""
+        ...
+
+    @property
+    def submit_time(self) -> float:
+        """Return when the job was submitted, in seconds."""
+        ...
+
+    @property
+    def requested_time(self) -> float:
+        """Return the run time that the user requested, in seconds; NaN if unknown."""
+        ...
+
 
 Outcome = Placement | Refusal | None
 """The decision about a queued job: its placement, its refusal, or None if it waits without a reason."""

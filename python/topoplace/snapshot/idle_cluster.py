@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.discovery.networks import switch_tree
 from topoplace.errors import SnapshotError
 from topoplace.snapshot.records import Gathered
 from topoplace.topology.topology import Topology
@@ -25,7 +25,7 @@ def idle(described: Callable[[Topology | None], Topology], topology: Topology | 
         _drain(found, nodes)
         return found
     if topology.num_machines > 1:
-        listed, have = switch_tree.some(nodes.machine_names), switch_tree.some(topology.machine_names)
+        listed, have = _checks.some(nodes.machine_names), _checks.some(topology.machine_names)
         raise SnapshotError(f"the text is about other machines ({listed}) than the topology ({have})")
     return Gathered(Cluster(described(topology)))
 
@@ -45,10 +45,8 @@ def _drain(found: Gathered, nodes: Topology) -> None:
                 found.cluster.drain(mine)
     if missing := [name for name in topology.machine_names if name not in nodes.gpus_of]:
         found.notes.append(
-            f"Machines that are no nodes of the text, and are drained: {switch_tree.some(missing)}."
+            f"Machines that are no nodes of the text, and are drained: {_checks.some(missing)}."
         )
     if others := [name for name in nodes.machine_names if name not in topology.gpus_of]:
-        found.notes.append(
-            f"Nodes that the topology does not have, and left out: {switch_tree.some(others)}."
-        )
+        found.notes.append(f"Nodes that the topology does not have, and left out: {_checks.some(others)}.")
     found.notes += [note for note in nodes.notes if note.startswith(("Nodes", "GPUs that Slurm"))]

@@ -11,7 +11,6 @@ from typing import Any, cast
 
 from topoplace import _checks
 from topoplace.discovery.cluster_managers import kubernetes_labels, node_devices
-from topoplace.discovery.networks import switch_tree
 from topoplace.errors import JobGraphError, KubernetesError, SnapshotError, TopologyError
 from topoplace.integrations.kubernetes.objects.fields import check_depth, mapping
 from topoplace.integrations.kubernetes.objects.node import Node, node
@@ -31,10 +30,15 @@ from topoplace.snapshot.records import (
     Snapshot,
     WaitingJob,
     lowest_free,
+    moment,
     with_models_of,
 )
-from topoplace.snapshot.slurm_jobs import moment
 from topoplace.topology.topology import Topology
+
+_KUBERNETES = Scheduler(
+    "Kubernetes",
+    "Kubernetes moves no pod: an evicted one ends, and its owner, if it has one, makes another",
+)
 
 
 @dataclass(slots=True)
@@ -47,8 +51,15 @@ class KubernetesTexts:
     left_out: dict[str, int] = field(default_factory=dict[str, int])
     """How many objects of other kinds there are."""
 
-    def add_json(self, text: str) -> bool:
+    @property
+    def remedy(self) -> str:
+        """Return what to print with kubectl."""
+        return "`kubectl get nodes,pods -A -o json`"
+
+    def add(self, text: str) -> bool:
         """Add a document of `kubectl -o json`; return False if it is none."""
+        if not text.startswith("{"):
+            return False
         try:
             value = mapping(json.loads(text), "snapshot")
         except (ValueError, RecursionError) as error:
@@ -84,6 +95,10 @@ class KubernetesTexts:
         """Return True if there is neither a node nor a pod."""
         return not self.nodes and not self.objects.pods and not self.objects.workloads
 
+    def snapshot(self, topology: Topology | None) -> Snapshot:
+        """Return the snapshot; topology: the cluster, or one node; None takes what labels and capacity say."""
+        return snapshot_of(self, topology)
+
 
 def snapshot_of(texts: KubernetesTexts, topology: Topology | None) -> Snapshot:
     """Return the snapshot; topology: the cluster, or one node; None takes what labels and capacity say."""
@@ -93,7 +108,7 @@ def snapshot_of(texts: KubernetesTexts, topology: Topology | None) -> Snapshot:
     if not nodes:
         raise SnapshotError("there are pods and no nodes; give `kubectl get nodes,pods -A -o json`")
     found = idle(lambda template: _described(texts, template), topology)
-    found.scheduler = Scheduler.KUBERNETES
+    found.scheduler = _KUBERNETES
     reader = _Reader(found, nodes)
     resource = _resource(nodes)
     jobs = list(groups(texts.objects, resource))
@@ -266,7 +281,7 @@ def _notes(jobs: Sequence[PodGroup], resource: str, left_out: Mapping[str, int])
                 others["other devices"].append(job.job_id)
     for what, names in others.items():
         if names:
-            yield f"Pods that ask for {what}, which are left out: {switch_tree.some(list(dict.fromkeys(names)))}."
+            yield f"Pods that ask for {what}, which are left out: {_checks.some(list(dict.fromkeys(names)))}."
     if left_out:
         kinds = ", ".join(f"{count} {_checks.shown(kind)}" for kind, count in sorted(left_out.items()))
         yield f"Objects that are left out: {kinds}."

@@ -1,4 +1,4 @@
-"""The reader of snapshots: it tells the texts of Slurm and of Kubernetes apart, and has each read by its own module."""
+"""The reader of snapshots: it finds the scheduler whose texts are given, and has its reader read them."""
 
 from __future__ import annotations
 
@@ -9,18 +9,42 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
+from typing import Protocol
 
-from topoplace import _checks
-from topoplace.discovery.text import decode, yaml_tree
+from topoplace import _checks, _installed
+from topoplace.discovery.text import decode
 from topoplace.errors import SnapshotError, TopologyError
-from topoplace.snapshot import kubernetes, slurm
-from topoplace.snapshot.kubernetes import KubernetesTexts
 from topoplace.snapshot.records import Snapshot
-from topoplace.snapshot.slurm import SlurmTexts
 from topoplace.topology.topology import Topology
 
 Source = str | bytes | os.PathLike[str]
 """A text, or a path."""
+
+
+class Texts(Protocol):
+    """The texts of one scheduler, of which a snapshot is made; the reader of each is offered as an entry point."""
+
+    @property
+    def remedy(self) -> str:
+        """Return what to print with its tools, such as "`scontrol show node -d`"."""
+        ...
+
+    def add(self, text: str) -> bool:
+        """Add a text; return False if it is none of this scheduler. SnapshotError names the fault of one that is."""
+        ...
+
+    def about(self) -> Iterator[str]:
+        """Yield how messages about what is there begin."""
+        ...
+
+    @property
+    def is_empty(self) -> bool:
+        """Return True if there is neither a node nor a job."""
+        ...
+
+    def snapshot(self, topology: Topology | None) -> Snapshot:
+        """Return the snapshot; topology: the cluster, or one node; None takes what the texts say of nodes."""
+        ...
 
 
 Sources = Source | Sequence[Source] | Mapping[str, Source]
@@ -48,23 +72,29 @@ def read(source: Sources, topology: Topology | None = None) -> Snapshot:
     if topology is not None:
         _checks.instance(topology, Topology, "topology", SnapshotError)
     named = _named(source)
-    texts, objects = SlurmTexts(), KubernetesTexts()
+    readers = _readers()
     for name, one in named.items():
         with _errors_of(partial(_itself, name)):
             for text in _parts(_text(one)):
-                _add(text, texts, objects)
+                _add(text, readers)
     with _errors_of(partial(_origin, named)):
-        return _snapshot_of(texts, objects, topology)
+        return _snapshot_of(readers, topology)
 
 
-def _snapshot_of(texts: SlurmTexts, objects: KubernetesTexts, topology: Topology | None) -> Snapshot:
-    if not texts.is_empty and not objects.is_empty:
-        raise SnapshotError("some texts are of Slurm, others of Kubernetes; give those of one cluster")
-    if not objects.is_empty:
-        return kubernetes.snapshot_of(objects, topology)
-    if texts.is_empty:
+def _readers() -> list[Texts]:
+    found: list[Texts] = [make() for make in _installed.loaded(_installed.SNAPSHOTS)]
+    if not found:
+        raise SnapshotError(f"no reader of a scheduler's texts: {_installed.how_to_get('slurm')}")
+    return found
+
+
+def _snapshot_of(readers: Sequence[Texts], topology: Topology | None) -> Snapshot:
+    given = [one for one in readers if not one.is_empty]
+    if len(given) > 1:
+        raise SnapshotError("the texts are of several schedulers; give those of one cluster")
+    if not given:
         raise SnapshotError("there is neither a node nor a job")
-    return slurm.snapshot_of(texts, topology)
+    return given[0].snapshot(topology)
 
 
 def _named(source: Sources) -> dict[str, Source]:
@@ -101,10 +131,10 @@ def _origin(named: Mapping[str, Source], message: str) -> str:
     about = _ABOUT.match(message.replace("'", ""))
     found: list[str] = []
     for name, one in named.items() if about and len(named) > 1 else ():
-        texts, objects = SlurmTexts(), KubernetesTexts()
+        readers = _readers()
         for text in _parts(_text(one)):
-            _add(text, texts, objects)
-        if about and about[1] in (*texts.about(), *objects.about()):
+            _add(text, readers)
+        if about and any(about[1] in reader.about() for reader in readers):
             found.append(name)
     return ", ".join(found or named)
 
@@ -136,18 +166,11 @@ def _parts(text: str) -> Iterator[str]:
         rest = rest[end:].lstrip()
 
 
-def _add(text: str, texts: SlurmTexts, objects: KubernetesTexts) -> None:
-    if not text.startswith("{"):
-        if not texts.add(text):
-            raise SnapshotError(
-                f"{_checks.shown(text.strip())} is neither of Slurm nor JSON of Kubernetes; {_REMEDY}"
-            )
-        return
-    document = yaml_tree.fields(next(yaml_tree.documents(text, "snapshot")), "snapshot")
-    if not texts.add_json(document, text) and not objects.add_json(text):
-        raise SnapshotError(f"JSON with {_checks.shown(', '.join(document))} is not a snapshot; {_REMEDY}")
+def _add(text: str, readers: Sequence[Texts]) -> None:
+    if not any(reader.add(text) for reader in readers):
+        remedies = ", or ".join(reader.remedy for reader in readers)
+        raise SnapshotError(f"{_checks.shown(text.strip())} is no text of a scheduler; give {remedies}")
 
 
 _ABOUT = re.compile(r"(?:line [0-9]+: )?(\w+ [^\s:]+)")
 """How a message begins that is about a job, a node or a pod."""
-_REMEDY = "give `scontrol show node -d` and `scontrol show job -d`, or `kubectl get nodes,pods -A -o json`"

@@ -4,37 +4,33 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum
+from datetime import UTC, datetime
 from typing import Final
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.discovery.networks import switch_tree
 from topoplace.engine.policy import Policy
 from topoplace.errors import AllocationError, SnapshotError
-from topoplace.experiments.simulate.workloads.row_report import RowReport
-from topoplace.experiments.simulate.workloads.workload import Workload
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.snapshot.own_nodes import OwnNodes
 from topoplace.topology.topology import Topology
 
-_ASSUMED: Final = (
-    "a job runs for its limit of time, or the duration stated for jobs without one, on the best GPUs",
-    "jobs that do not say how they communicate are bandwidth-sensitive rings",
-)
 MOST_JOBS: Final = 100_000
 """Limit on the jobs of a snapshot; more are refused as a mistake."""
 MOST_GPUS: Final = 1 << 16
 """Limit on the GPUs of a job; more are refused as a mistake."""
 
 
-class Scheduler(Enum):
-    """Who has started the jobs of a snapshot; the value says how it moves a job, as none of them does itself."""
+@dataclass(frozen=True, slots=True)
+class Scheduler:
+    """Who has started the jobs of a snapshot."""
 
-    SLURM = "Slurm moves no job: `scontrol requeue` stops it, and it starts again where Slurm decides"
-    KUBERNETES = "Kubernetes moves no pod: an evicted one ends, and its owner, if it has one, makes another"
+    name: str
+    moving: str
+    """How it moves a job, as none of them does itself."""
+    divided: Callable[[Policy], Policy] | None = None
+    """Returns a policy that divides jobs as this scheduler does; None if nothing limits how they are divided."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,8 +94,9 @@ class Snapshot:
     """Whose snapshot it is; None if nothing limits how jobs are divided and moved."""
 
     def policy(self, policy: Policy) -> Policy:
-        """Return the policy for jobs of this scheduler: Slurm's get each group of `machine` on a node of its own."""
-        return OwnNodes(policy) if self.scheduler is Scheduler.SLURM else policy
+        """Return the policy for jobs of this scheduler, such as Slurm, which gives each group of `machine` a node."""
+        divided = self.scheduler and self.scheduler.divided
+        return divided(policy) if divided else policy
 
     def movable(self) -> list[str]:
         """Return the ids of the running jobs that the scheduler can stop and start elsewhere."""
@@ -112,30 +109,6 @@ class Snapshot:
         names = self.cluster.topology.machine_names
         others = {machines: excluded(machines, names) for machines in set(allowed.values())}
         return {job_id: others[machines] for job_id, machines in allowed.items() if machines is not None}
-
-    def workload(self, duration: float | None = None) -> Workload:
-        """Return the jobs that wait and are not held for `tp.simulate`, in the order of the queue, submitted at time 0.
-
-        A job runs for its limit of time on the best GPUs.
-
-        Args:
-            duration: Run time in seconds of jobs without a limit.
-
-        Raises:
-            SnapshotError: Names a job without a limit if there is no `duration`.
-        """
-        if duration is not None:
-            duration = _checks.positive(duration, "duration", SnapshotError)
-        jobs = [one for one in self.waiting if not one.held]
-        names = self.cluster.topology.machine_names
-        return Workload(
-            [one.job for one in jobs],
-            [0.0] * len(jobs),
-            [_run_time(one, duration) for one in jobs],
-            [one.job_id for one in jobs],
-            excluded=[one.excluded(names) for one in jobs],
-            report=RowReport(len(self.waiting), len(jobs), assumed=_ASSUMED),
-        )
 
     def seconds_left(self, duration: float | None = None) -> dict[str, float]:
         """Return when running jobs end, in seconds from now, for `tp.simulate`.
@@ -177,16 +150,6 @@ class Snapshot:
         known = ", ".join(one.job_id for one in self.waiting[:5]) or "none"
         more = f" and {len(self.waiting) - 5} more" if len(self.waiting) > 5 else ""
         return f"; these do: {known}{more}"
-
-
-def _run_time(one: WaitingJob, duration: float | None) -> float:
-    if one.seconds < math.inf:
-        return one.seconds
-    if duration is None:
-        raise SnapshotError(
-            f"duration = None: job {_checks.shown(one.job_id)} has no limit of its run time; state seconds"
-        )
-    return duration
 
 
 def _short_names(job_id: str) -> Iterator[str]:
@@ -239,7 +202,7 @@ class Gathered:
         waiting = sorted(self.waiting.values(), key=lambda one: (-one.priority, one.submitted))
         if self.assumed:
             self.notes.append(
-                f"Which GPUs these have is not given, and taken to be the lowest: {switch_tree.some(self.assumed)}."
+                f"Which GPUs these have is not given, and taken to be the lowest: {_checks.some(self.assumed)}."
             )
         notes = tuple(dict.fromkeys((*self.cluster.topology.notes, *self.notes)))
         return Snapshot(
@@ -287,3 +250,13 @@ def lowest_free(cluster: Cluster, machine: str, count: int, where: str) -> tuple
             f"which has {len(gpus)}, and other jobs hold {len(gpus) - len(free)}"
         )
     return tuple(free[:count])
+
+
+def moment(text: str) -> float:
+    """Return a time as text or as seconds since 1970, in seconds; 0 if it is none."""
+    if text.isascii() and text.isdigit() and len(text) < 16:
+        return float(text)
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
+    except ValueError:
+        return 0.0

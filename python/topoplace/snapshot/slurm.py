@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 
 from topoplace import _checks
 from topoplace.discovery.in_use import GpuUse
-from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.slurm import nodes as slurm_nodes
+from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.host_list import expanded
-from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import JobGraphError, SnapshotError, TopologyError
 from topoplace.integrations.requested_job import RequestedJob
 from topoplace.integrations.slurm import gres, request, task_places
+from topoplace.integrations.slurm.own_nodes import OwnNodes
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.snapshot import slurm_jobs
@@ -28,6 +28,7 @@ from topoplace.snapshot.records import (
     Snapshot,
     WaitingJob,
     lowest_free,
+    moment,
     on_each_machine,
     with_models_of,
 )
@@ -42,6 +43,11 @@ _HELD = re.compile(
     r"Partition|JobArrayTaskLimit|BadConstraints|DeadLine|Cleaning|launch_failed"
 )
 """How reasons begin that free GPUs do not end: squeue(1), section JOB REASON CODES."""
+_SLURM = Scheduler(
+    "Slurm",
+    "Slurm moves no job: `scontrol requeue` stops it, and it starts again where Slurm decides",
+    OwnNodes,
+)
 _OF_GPUS = re.compile(r"gpu|shard|mps")
 _SUSPENDED = "SUSPENDED"
 _REQUESTS = ("TresPerNode", "TresPerJob", "TresPerTask", "TresPerSocket", "ReqTRES", "TRES")
@@ -56,8 +62,15 @@ class SlurmTexts:
     facts: dict[str, NodeFacts] = field(default_factory=dict[str, NodeFacts])
     jobs: list[JobRecord] = field(default_factory=list[JobRecord])
 
+    @property
+    def remedy(self) -> str:
+        """Return what to print with Slurm's tools."""
+        return "`scontrol show node -d` and `scontrol show job -d`"
+
     def add(self, text: str) -> bool:
-        """Add a text of `scontrol`; return False if it is none."""
+        """Add what `scontrol` printed, as text or with `--json`; return False if it is none."""
+        if text.startswith("{"):
+            return self._add_json(text)
         if not re.search(r"^[ \t]*(?:JobId|NodeName)=", text, re.MULTILINE):
             return False
         self.jobs += slurm_jobs.of_text(text)
@@ -69,8 +82,8 @@ class SlurmTexts:
             self._add_facts(dict(of_text(others)))
         return True
 
-    def add_json(self, document: Fields, text: str) -> bool:
-        """Add a document of `scontrol --json`; return False if it is none."""
+    def _add_json(self, text: str) -> bool:
+        document = yaml_tree.fields(next(yaml_tree.documents(text, "snapshot")), "snapshot")
         if "jobs" not in document and "nodes" not in document:
             return False
         self.jobs += slurm_jobs.of_json(document)
@@ -94,6 +107,10 @@ class SlurmTexts:
         """Return True if there is neither a node nor a job."""
         return not self.nodes and not self.jobs
 
+    def snapshot(self, topology: Topology | None) -> Snapshot:
+        """Return the snapshot; topology: the cluster, or one node; None takes what the nodes' Gres says."""
+        return snapshot_of(self, topology)
+
 
 def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
     """Return the snapshot; topology: the cluster, or one node; None takes what the nodes' Gres says."""
@@ -102,7 +119,7 @@ def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
     if len(texts.jobs) > MOST_JOBS:
         raise SnapshotError(f"more than {MOST_JOBS} jobs")
     found = idle(lambda template: _nodes(texts, template), topology)
-    found.scheduler = Scheduler.SLURM
+    found.scheduler = _SLURM
     choice = NodeChoice(texts.facts)
     for job in texts.jobs:
         if job.runs:
@@ -270,7 +287,7 @@ def _add_waiting(
             )
         return
     found.notes += [f"{job.where}: {what}." for what in choice.left_out(job)]
-    submitted = slurm_jobs.moment(job.get("SubmitTime"))
+    submitted = moment(job.get("SubmitTime"))
     limit = slurm_jobs.seconds(job.get("TimeLimit"), job.where)
     for job_id in _ids(found, job):
         if job_id in alone and job_id != job.job_id:
@@ -373,12 +390,12 @@ def _ids(found: Gathered, job: JobRecord) -> Iterator[str]:
 def _left_out(jobs: Sequence[JobRecord]) -> Iterator[str]:
     """Yield notes on jobs that are in no other note, and have a part that is left out."""
     if parts := [job.job_id for job in jobs if "+" in job.job_id]:
-        yield f"Parts of heterogeneous jobs, each taken as a job of its own: {switch_tree.some(parts)}."
+        yield f"Parts of heterogeneous jobs, each taken as a job of its own: {_checks.some(parts)}."
     shares = [job.job_id for job in jobs if re.search(r"shard|mps", job.get("TresPerNode"))]
     if shares:
-        yield f"Jobs that ask for shares of GPUs, which are left out: {switch_tree.some(shares)}."
+        yield f"Jobs that ask for shares of GPUs, which are left out: {_checks.some(shares)}."
     if unknown := [job.job_id for job in jobs if not job.is_known]:
-        yield f"Jobs in a state that is not known, which are left out: {switch_tree.some(unknown)}."
+        yield f"Jobs in a state that is not known, which are left out: {_checks.some(unknown)}."
 
 
 def _without_gpus(jobs: Sequence[JobRecord], topology: Topology) -> Iterator[str]:
@@ -388,11 +405,11 @@ def _without_gpus(jobs: Sequence[JobRecord], topology: Topology) -> Iterator[str
     if beside := [job_id for job_id, nodes in nodes_of.items() if nodes]:
         nodes = sorted(set[str]().union(*nodes_of.values()))
         yield (
-            f"Jobs without GPUs that run on nodes with GPUs: {switch_tree.some(beside)} on {switch_tree.some(nodes)}. "
+            f"Jobs without GPUs that run on nodes with GPUs: {_checks.some(beside)} on {_checks.some(nodes)}. "
             "The CPUs and memory that they hold there are not counted."
         )
     if waiting := [job.job_id for job in plain if job.waits and not job.runs]:
-        yield f"Jobs without GPUs that wait, which are left out: {switch_tree.some(waiting)}."
+        yield f"Jobs without GPUs that wait, which are left out: {_checks.some(waiting)}."
 
 
 def _has_gpus(job: JobRecord) -> bool:

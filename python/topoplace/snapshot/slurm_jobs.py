@@ -10,7 +10,6 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
 from topoplace import _checks
 from topoplace.discovery.slurm.nodes import HOLDS_GPUS
@@ -18,6 +17,7 @@ from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.host_list import expanded
 from topoplace.discovery.text.yaml_tree import Fields, Items
 from topoplace.errors import SnapshotError
+from topoplace.snapshot.records import moment
 
 RECORD = re.compile(
     r"^[ \t]*JobId=.*?(?=^[ \t]*(?:JobId|NodeName|PartitionName)=|\Z)", re.MULTILINE | re.DOTALL
@@ -144,16 +144,6 @@ def seconds(text: str, where: str) -> float:
     else:  # MM[:SS]
         hours, (minutes, rest) = 0, [*clock, 0][:2]
     return float(int(days or 0) * 86400 + hours * 3600 + minutes * 60 + rest)
-
-
-def moment(text: str) -> float:
-    """Return a time as text or as seconds since 1970, in seconds; 0 if it is none."""
-    if text.isascii() and text.isdigit() and len(text) < 16:
-        return float(text)
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        return 0.0
 
 
 # ---- text ------------------------------------------------------------------------------------------------------

@@ -13,8 +13,8 @@ from topoplace._fewest import fewest
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.confined import confined
 from topoplace.engine.policy import Policy
+from topoplace.engine.reservations import Reservation, Timetable
 from topoplace.errors import SnapshotError
-from topoplace.experiments.simulate.disciplines.reservations import Reservation, Timetable
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.moving import MoveCosts, make_room
 from topoplace.moving.rearrangement import Rearrangement

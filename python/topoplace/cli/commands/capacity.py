@@ -141,7 +141,7 @@ def _facts(
 
 
 def _show(facts: dict[str, Any]) -> None:
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     nodes = [
         (

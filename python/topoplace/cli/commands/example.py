@@ -54,7 +54,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 def _list() -> None:
     from topoplace.cli.example_files import FILES
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     tables.show(("file", "what"), [(name, what) for name, (what, _) in FILES.items()])
     print("topoplace example --all DIR writes them all")

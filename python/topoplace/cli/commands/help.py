@@ -33,7 +33,7 @@ def add(commands: Any) -> None:
 
 def first_look(_: argparse.Namespace) -> None:
     """Draw this host's GPUs and their links, or an example if none is found, and name three commands to try next."""
-    from topoplace.experiments.report import topology_text
+    from topoplace.drawing import topology_text
 
     topology = _host()
     if topology is None:
@@ -56,7 +56,7 @@ def _show_example() -> Topology:
     from topoplace import machines, place
     from topoplace.cli import headline
     from topoplace.cluster.cluster import Cluster
-    from topoplace.experiments.report import topology_text
+    from topoplace.drawing import topology_text
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
     from topoplace.policies.yardsticks import yardsticks

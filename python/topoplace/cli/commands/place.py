@@ -103,7 +103,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> int:
     from topoplace import policies
-    from topoplace.experiments.report import topology_text
+    from topoplace.drawing import topology_text
     from topoplace.policies.yardsticks import yardsticks
 
     cluster = _cluster(arguments)
@@ -259,7 +259,7 @@ def _print(job: JobGraph, cluster: Cluster, explained: Explanation, placed: Plac
 
 def _print_candidates(explained: Explanation, topology: Topology, title: str) -> None:
     """Print a table of the candidates, and what is to be known about it."""
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
     from topoplace.objectives.job_bandwidth import placed_bandwidth
 
     candidates = explained.candidates
@@ -348,7 +348,7 @@ def _print_environment(placed: Placement) -> None:
 
 def _communication_cells(placement: Placement) -> list[object]:
     """Return the bandwidth of a placement in GB/s, of rings unless it says NVLS, and its time, or "-"."""
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
     from topoplace.objectives.job_bandwidth import placed_bandwidth
 
     seconds, (gb_per_s, by_switches) = placement.time, placed_bandwidth(placement)

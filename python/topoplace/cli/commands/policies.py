@@ -28,7 +28,7 @@ def _run(arguments: argparse.Namespace) -> None:
     if arguments.json:
         writing.as_json(rows)
         return
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     cells = [(row["policy"], "yes" if row["shares_gpus"] else "-", row["from"], row["what"]) for row in rows]
     tables.show(("policy", "shares GPUs", "from", "what"), cells)

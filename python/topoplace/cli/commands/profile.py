@@ -91,7 +91,7 @@ def _show(arguments: argparse.Namespace) -> None:
     if arguments.json:
         writing.as_json({"solo": list(_alone(profile)), "pairs": list(_beside(profile))})
         return
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     keys = ("pack_s", "spread_s", "network_s", "spread_over_pack")
     rows = [[row["name"], row["gpus"], *(_shown(row[key]) for key in keys)] for row in _alone(profile)]
@@ -107,7 +107,7 @@ def _shown(value: float | None) -> float | str:
 
 
 def _show_pairs(profile: PerformanceProfile, num_gpus: int, other_gpus: int) -> None:
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     pairs = [pair for pair in profile.colocation if pair[1] == num_gpus and pair[3] == other_gpus]
     others = list(

@@ -125,7 +125,7 @@ def _refuse_useless(arguments: argparse.Namespace) -> None:
 
 
 def _show_network(found: Fabric, arguments: argparse.Namespace) -> int:
-    from topoplace.experiments.report import fabric_text
+    from topoplace.drawing import fabric_text
 
     if flag := _given(arguments, ("one", "output", "since", "check", "collective")):
         raise ValueError(f"{flag}: {found.name} is a network alone; {flag} needs machines with GPUs")
@@ -137,7 +137,7 @@ def _show_network(found: Fabric, arguments: argparse.Namespace) -> int:
 
 
 def _show(topology: Topology, arguments: argparse.Namespace) -> int:
-    from topoplace.experiments.report import topology_text
+    from topoplace.drawing import topology_text
     from topoplace.topology import compare
 
     name = f"{_file_name(topology.name)}.{'svg' if arguments.svg else 'png'}"
@@ -175,7 +175,7 @@ def _list_formats(*, as_json: bool) -> None:
 
 def _list_machines(*, as_json: bool) -> None:
     from topoplace import machines
-    from topoplace.experiments.report import tables, topology_text
+    from topoplace.drawing import tables, topology_text
 
     rows: list[dict[str, Any]] = []
     for name in machines.names():
@@ -193,7 +193,7 @@ def _list_machines(*, as_json: bool) -> None:
 
 def _list_differences(topology: Topology, arguments: argparse.Namespace) -> int:
     """Print what has changed since an earlier topology, and return the exit code."""
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
     from topoplace.topology import compare
 
     changes = compare.diff(reading.described(arguments.since, arguments), topology)

@@ -160,7 +160,7 @@ def _report(arguments: argparse.Namespace, measurements: Measurements, output: P
     if arguments.json:
         print(measurements.to_json())
         return
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     title = f"{measurements.topology.name}: all-reduce, measured next to {measurements.rates.name}"
     tables.show(

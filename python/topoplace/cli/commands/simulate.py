@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from topoplace.cli import comparing, flags, job_files, options, snapshots, study, writing
+from topoplace.cli import comparing, flags, job_files, live_cluster, options, snapshots, study, writing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -127,7 +127,7 @@ def _usual(*, is_all: bool, may_share: bool) -> Sequence[str]:
     return (*policies.USUAL, *policies.USUAL_FOR_SHARES) if may_share else policies.USUAL
 
 
-def _live(arguments: argparse.Namespace) -> snapshots.LiveCluster | None:
+def _live(arguments: argparse.Namespace) -> live_cluster.LiveCluster | None:
     """Return the cluster of --from-live; None without it, and ValueError if TOPO is missing then."""
     if arguments.from_live is None:
         if arguments.topology is None:
@@ -143,7 +143,7 @@ def _live(arguments: argparse.Namespace) -> snapshots.LiveCluster | None:
         raise ValueError("--make-room: with --from-live, running jobs keep their GPUs")
     if arguments.order == "priority":
         raise ValueError("--order priority: with --from-live, jobs are in the scheduler's order already")
-    return snapshots.live_cluster(arguments.from_live, arguments)
+    return live_cluster.live_cluster(arguments.from_live, arguments)
 
 
 def _given(names: Sequence[str], arguments: argparse.Namespace) -> str:
@@ -207,7 +207,8 @@ def _draw(result: Result, runs: study.Study, picture: Path) -> Iterator[Path]:
 
 
 def _print(result: Result, load: float | None) -> None:
-    from topoplace.experiments.report import measures, tables
+    from topoplace.drawing import tables
+    from topoplace.experiments.report import measures
 
     summary = result.summary()
     rows = [

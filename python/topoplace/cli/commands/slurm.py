@@ -286,7 +286,7 @@ def _recorded(source: str) -> Recorded:
 
 
 def _print_replayed(rows: Sequence[Mapping[str, Any]], slurms: Recorded, source: str) -> None:
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     cells: list[tuple[object, ...]] = [
         ("Slurm, as recorded", slurms.makespan / 3600, slurms.mean_wait / 3600, "-")

@@ -59,7 +59,7 @@ def _as_dict(entry: Entry) -> dict[str, Any]:
 
 
 def _print(entries: list[Entry], digest: str | None, appends: int, source: str) -> None:
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     rows = [
         (

@@ -32,8 +32,9 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace.cli import sweep_plan
+    from topoplace.drawing import tables
     from topoplace.experiments import sweeps
-    from topoplace.experiments.report import comparison, tables
+    from topoplace.experiments.report import comparison, written_tables
 
     run = sweeping.SweepRun(arguments, sweep_plan.read(arguments.file), sweep_cells.simulate)
     table = run.write_table("sweep")
@@ -48,7 +49,7 @@ def _run(arguments: argparse.Namespace) -> None:
             print(tables.plain(sentence))
         _print(rows, f"{len(run.plan.cells)} cells of plan {run.plan.digest}")
     heads, cells = _table(rows, has_units=False)
-    for path in (table, page, *tables.write(heads, cells, run.folder, "comparison")):
+    for path in (table, page, *written_tables.write(heads, cells, run.folder, "comparison")):
         writing.wrote(path, beside_json=arguments.json)
 
 
@@ -81,7 +82,8 @@ def _table(rows: Sequence[ComparisonRow], *, has_units: bool) -> tuple[Sequence[
 
 
 def _print(rows: Sequence[ComparisonRow], title: str) -> None:
-    from topoplace.experiments.report import comparison, tables
+    from topoplace.drawing import tables
+    from topoplace.experiments.report import comparison
 
     tables.show(*_table(rows, has_units=True), title)
     if any(len(sample.values) > 1 for row in rows for sample in row.samples.values()):

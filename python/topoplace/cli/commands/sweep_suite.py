@@ -63,7 +63,7 @@ def add(commands: Any) -> None:
 
 def _run(arguments: argparse.Namespace) -> None:
     from topoplace.experiments import suite
-    from topoplace.experiments.report import tables
+    from topoplace.experiments.report import written_tables
     from topoplace.experiments.simulate.performance import given_models
     from topoplace.experiments.suite import document, page
 
@@ -86,7 +86,7 @@ def _run(arguments: argparse.Namespace) -> None:
     scores = suite.scores_of(plan, run.outcomes)
     written = [run.write_table("suite"), run.folder / "suite.html"]
     page.write(plan, run.outcomes, scores, written[1])
-    written += tables.write(document.heads(), document.lines(scores), run.folder, "scores")
+    written += written_tables.write(document.heads(), document.lines(scores), run.folder, "scores")
     if arguments.write:
         document.write(arguments.write, plan, run.outcomes, scores)
         written.append(arguments.write)
@@ -128,8 +128,8 @@ def _as_dict(score: Score) -> dict[str, Any]:
 
 def _print(scores: Sequence[Score], conclusions: Sequence[str]) -> None:
     """Print the conclusions and the table, and why policies fail."""
+    from topoplace.drawing import tables
     from topoplace.experiments import suite
-    from topoplace.experiments.report import tables
     from topoplace.experiments.suite import document
 
     for sentence in conclusions:

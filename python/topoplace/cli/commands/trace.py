@@ -47,7 +47,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _print(figures: dict[str, Any], source: str) -> None:
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     jobs, hours = figures["jobs"], figures["gpu_hours"]
     counted = {

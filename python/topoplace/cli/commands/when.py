@@ -198,7 +198,7 @@ def _jobs(job_ids: Sequence[str]) -> str:
 
 def _duration(seconds: float) -> str:
     """Return a time in words, such as 1 h 12 min, rounded up."""
-    from topoplace.experiments.report import tables
+    from topoplace.drawing import tables
 
     unit = 60 if seconds < _DAY_S else 3600
     return tables.duration(unit * math.ceil(seconds / unit))

@@ -36,7 +36,6 @@ from topoplace.discovery.cluster_managers.level_labels import CLIQUE, NVLINK_DOM
 from topoplace.discovery.cluster_managers.node_devices import GPU, Slices
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
 from topoplace.discovery.in_use import GpuUse
-from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
@@ -105,7 +104,7 @@ def parse(
     notes += _held(nodes)
     notes += node_state.notes([node for node in nodes if node.name in machines])
     notes += templates.notes()
-    notes += [f"Without GPUs, and left out: {switch_tree.some(without)}."] if without else []
+    notes += [f"Without GPUs, and left out: {_checks.some(without)}."] if without else []
     with_gpus = [node for node in nodes if node.name in machines]
     notes += _left_out(with_gpus)
     found = (*_levels(with_gpus, nvlink_gb_per_s, keys, notes), *_tiers(with_gpus, tiers))
@@ -132,24 +131,24 @@ def _strangers(nodes: Sequence[NodeRecord], tiers: Fabric) -> Iterator[str]:
     """Yield notes on nodes that no HyperNode has, and on those of HyperNodes that the text does not describe."""
     described, named = {node.name for node in nodes}, set(tiers.machines)
     if left := sorted(described - named):
-        yield f"In no HyperNode: {switch_tree.some(left)}."
+        yield f"In no HyperNode: {_checks.some(left)}."
     if unknown := sorted(named - described):
-        yield f"Nodes of HyperNodes that the text does not describe, and left out: {switch_tree.some(unknown)}."
+        yield f"Nodes of HyperNodes that the text does not describe, and left out: {_checks.some(unknown)}."
 
 
 def _left_out(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield notes on what is said of nodes with GPUs and not kept: other devices, and types of instances."""
     if others := sorted({one for node in nodes for one in node_devices.others(node)}):
-        yield f"Other devices of nodes, which are left out: {switch_tree.some(others)}."
+        yield f"Other devices of nodes, which are left out: {_checks.some(others)}."
     if parts := [f"{node.name} ({mode})" for node in nodes if (mode := _parts_of(node))]:
         yield (
             f"The devices of these nodes are parts of AMD's GPUs, and which parts are of one GPU is not given: "
-            f"{switch_tree.some(parts)}."
+            f"{_checks.some(parts)}."
         )
     unnamed = (node for node in nodes if all(one.model is None for one in node_devices.of(node, 0)))
     types = {name: None for node in unnamed if (name := node_devices.instance_type(node))}
     if types:
-        yield f"The model of GPUs is not given, but types of instances: {switch_tree.some(types)}; give a template."
+        yield f"The model of GPUs is not given, but types of instances: {_checks.some(types)}; give a template."
 
 
 def _parts_of(node: NodeRecord) -> str:
@@ -165,7 +164,7 @@ def _closed(nodes: Sequence[NodeRecord]) -> Iterator[str]:
 
 
 def _named_closed(nodes: Sequence[NodeRecord]) -> str:
-    return switch_tree.some([f"{node.name} ({node.closed})" for node in nodes if node.closed])
+    return _checks.some([f"{node.name} ({node.closed})" for node in nodes if node.closed])
 
 
 def _why_none(nodes: Sequence[NodeRecord], topologies: Sequence[Fields]) -> str:
@@ -180,8 +179,8 @@ def _why_none(nodes: Sequence[NodeRecord], topologies: Sequence[Fields]) -> str:
         if (key := node_devices.resource_of(node)) in node.resources
     ]
     if empty:
-        return f"no node has a GPU to give: {switch_tree.some(empty)}; its device plugin has registered none"
-    names = switch_tree.some([node.name for node in nodes])
+        return f"no node has a GPU to give: {_checks.some(empty)}; its device plugin has registered none"
+    names = _checks.some([node.name for node in nodes])
     return f"no node has a GPU: {names}; the text has neither {GPU}.count nor a capacity"
 
 
@@ -189,7 +188,7 @@ def _held(nodes: Sequence[NodeRecord]) -> Iterator[str]:
     """Yield a note on the nodes some of whose GPUs are requested by pods."""
     held = [f"{node.name} ({used})" for node in nodes if (used := _requested(node))]
     if held:
-        yield f"GPUs that pods request are free here, as which they are is not given: {switch_tree.some(held)}."
+        yield f"GPUs that pods request are free here, as which they are is not given: {_checks.some(held)}."
 
 
 def _slice_shapes(nodes: Sequence[NodeRecord]) -> Iterator[str]:
@@ -382,18 +381,18 @@ class _Templates:
     def notes(self) -> Iterator[str]:
         """Yield notes about shared GPUs, GPUs that cannot be given away, and labels that contradict the capacity."""
         if self._shared:
-            yield f"GPUs that several pods share are counted once: those of {switch_tree.some(self._shared)}."
+            yield f"GPUs that several pods share are counted once: those of {_checks.some(self._shared)}."
         if self._short:
-            yield f"Nodes that cannot give away all GPUs, which of them is not given: {switch_tree.some(self._short)}."
+            yield f"Nodes that cannot give away all GPUs, which of them is not given: {_checks.some(self._short)}."
         if self._empty:
-            yield f"Nodes that can give away no GPU now, and are closed: {switch_tree.some(self._empty)}."
+            yield f"Nodes that can give away no GPU now, and are closed: {_checks.some(self._empty)}."
         if self._ready_only:
-            some = switch_tree.some(self._ready_only)
+            some = _checks.some(self._ready_only)
             yield f"Only the allocatable GPUs are given, there may be more: those of {some}."
         if self._other_count:
             yield (
                 f"Nodes whose label {GPU}.count, which is read, differs from the capacity: "
-                f"{switch_tree.some(self._other_count)}."
+                f"{_checks.some(self._other_count)}."
             )
 
 
@@ -441,7 +440,7 @@ def _network(
     kept = [node for node in nodes if _clique(node) or any(node.labels.get(key) for key in keys.values())]
     levels = _levels(kept, gb_per_s, keys, notes)
     if left := [node.name for node in nodes if node not in kept]:
-        notes.append(f"Without a clique or a level, and left out: {switch_tree.some(left)}.")
+        notes.append(f"Without a clique or a level, and left out: {_checks.some(left)}.")
     notes.append("The number of GPUs of a node is not given.")
     return Fabric(tuple(node.name for node in kept), levels, name, (*notes, *_states(kept)))
 
@@ -496,7 +495,7 @@ def _told_levels(
 def _unread_levels(nodes: Sequence[NodeRecord], keys: Mapping[str, str]) -> Iterator[str]:
     """Yield a note on labels that look like those of levels, and are not in `keys`, the labels that are read."""
     if left := level_labels.unread(_perhaps_with_gpus(nodes), keys.values()):
-        yield f"Labels that may be levels are left out: {switch_tree.some(left)}; give levels to read them."
+        yield f"Labels that may be levels are left out: {_checks.some(left)}; give levels to read them."
 
 
 def _perhaps_with_gpus(nodes: Sequence[NodeRecord]) -> list[NodeRecord]:

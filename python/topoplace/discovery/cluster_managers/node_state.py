@@ -14,7 +14,6 @@ from itertools import islice
 from topoplace import _checks
 from topoplace.discovery.cluster_managers.node_devices import ACCELERATOR
 from topoplace.discovery.cluster_managers.node_record import NodeRecord
-from topoplace.discovery.networks import switch_tree
 
 _READY, _NO_NETWORK = "Ready", "NetworkUnavailable"
 _TRUE_IS_WELL = re.compile(
@@ -57,7 +56,7 @@ def _with_nodes(nodes: Iterable[NodeRecord], said: Callable[[NodeRecord], Iterat
         for what in said(node):
             names.setdefault(what, []).append(node.name)
     shown = [
-        f"{_checks.shown(what, 100).strip(chr(39))} ({switch_tree.some(having)})"
+        f"{_checks.shown(what, 100).strip(chr(39))} ({_checks.some(having)})"
         for what, having in islice(names.items(), _MOST_SHOWN)
     ]
     more = len(names) - len(shown)

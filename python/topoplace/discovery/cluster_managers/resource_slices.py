@@ -17,7 +17,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from topoplace import _checks
-from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields
 from topoplace.errors import TopologyError
@@ -118,7 +117,7 @@ def parse(
     }
     if not machines:
         raise TopologyError(
-            f"no slice lists a GPU: those of {switch_tree.some(list(nodes)) or 'no node'} do not{_drivers(nodes)}"
+            f"no slice lists a GPU: those of {_checks.some(list(nodes)) or 'no node'} do not{_drivers(nodes)}"
         )
     if template is not None:
         _checks.instance(template, Topology, "template", TopologyError)
@@ -130,7 +129,7 @@ def parse(
         machines = dict.fromkeys(machines, template)
     notes = list(_notes(nodes, machines, template is None))
     if incomplete:
-        notes.append(f"Pools with missing slices: {switch_tree.some(incomplete)}.")
+        notes.append(f"Pools with missing slices: {_checks.some(incomplete)}.")
     return joined(machines, (), name, notes)
 
 
@@ -198,27 +197,27 @@ def _notes(
     if links_unknown:
         yield "ResourceSlices do not tell how the GPUs of a node are connected."
     if without := [node for node in nodes if node not in machines]:
-        yield f"Without GPUs, and left out: {switch_tree.some(without)}."
+        yield f"Without GPUs, and left out: {_checks.some(without)}."
     placed = [(node, device) for node, devices in nodes.items() for device in devices]
     if tainted := list(_tainted(placed)):
-        yield f"GPUs with taints, which are marked unhealthy: {switch_tree.some(tainted)}."
+        yield f"GPUs with taints, which are marked unhealthy: {_checks.some(tainted)}."
     yield from _left_out([device for _, device in placed])
 
 
 def _left_out(devices: Sequence[_SliceDevice]) -> Iterator[str]:
     of_gpus = (key for device in devices if device.is_gpu for key in device.attributes)
     if groups := dict.fromkeys(filter(_OF_A_LEVEL.fullmatch, of_gpus)):
-        yield f"Attributes of GPUs that may be levels of the network, and are left out: {switch_tree.some(groups)}."
+        yield f"Attributes of GPUs that may be levels of the network, and are left out: {_checks.some(groups)}."
     others = (device for device in devices if not (device.is_gpu or device.is_adapter))
     if kinds := dict.fromkeys(f"{device.kind or 'devices'} of {device.driver}" for device in others):
-        yield f"Devices that are no whole GPUs, and left out: {switch_tree.some(kinds)}."
+        yield f"Devices that are no whole GPUs, and left out: {_checks.some(kinds)}."
 
 
 def _drivers(nodes: Mapping[str, Sequence[_SliceDevice]]) -> str:
     """Return which drivers the slices without a GPU are of, as the end of a sentence."""
     names = dict.fromkeys(device.driver for devices in nodes.values() for device in devices)
     return (
-        f"; their drivers are {switch_tree.some(list(names))}, and none of these is known for GPUs"
+        f"; their drivers are {_checks.some(list(names))}, and none of these is known for GPUs"
         if names
         else ""
     )

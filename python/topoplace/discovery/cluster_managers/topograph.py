@@ -47,7 +47,7 @@ def parse(data: str | bytes, *, name: str = "topograph") -> Fabric:
     switches = _switches(documents[0], blocks)
     empty = _without_nodes(switches)
     tree = switch_tree.from_tree(switches)
-    notes = [f"Without nodes: switch {switch_tree.some(empty, 20)}."] if empty else []
+    notes = [f"Without nodes: switch {_checks.some(empty, 20)}."] if empty else []
     fabric = switch_tree.fabric(tree, name, [*notes, "Models tell no speeds."])
     inner = [level for level in _domain_levels(blocks, fabric.machines) if any(level.domains)]
     return Fabric(fabric.machines, (*inner, *fabric.levels), name, fabric.notes)

@@ -122,7 +122,7 @@ def _chosen(member: Fields, owner: str, kind: str, nodes: Labels, names: Sequenc
         else _matching(selector, names, where)
     )
     if not found:
-        raise TopologyError(f"{where} is selected by {how}, which none of {switch_tree.some(names)} has")
+        raise TopologyError(f"{where} is selected by {how}, which none of {_checks.some(names)} has")
     return found
 
 

@@ -68,7 +68,7 @@ def _compute_nodes(objects: Sequence[Fields], name: str) -> Fabric:
             sick.append(machine)
     notes = [f"{machines} machines have {count} GPUs." for count, machines in sorted(gpus.items())]
     if sick:
-        notes.append(f"Not healthy: {switch_tree.some(sick, 20)}.")
+        notes.append(f"Not healthy: {_checks.some(sick, 20)}.")
     level = Level("nvlink_domain", tuple(domains.values()), kind=LinkKind.NVSWITCH)
     return Fabric(tuple(domains), (level,), name, tuple(notes))
 
@@ -94,7 +94,7 @@ def _graph(graphs: Sequence[Fields], name: str) -> Fabric:
         for link in yaml_tree.items(graph, "links"):
             _plug(yaml_tree.fields(link, "a link"), called, switches, cables, between)
     tree = switch_tree.from_cables(cables, what="the graph")
-    notes = [f"Links between machines are left out: {switch_tree.some(between)}."] if between else []
+    notes = [f"Links between machines are left out: {_checks.some(between)}."] if between else []
     return switch_tree.fabric(tree, name, [*notes, "The graph tells no speeds."])
 
 

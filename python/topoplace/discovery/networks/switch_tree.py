@@ -53,12 +53,6 @@ def level_name(rank: int, names: Sequence[str] = LEVEL_NAMES) -> str:
     return names[rank] if rank < len(names) else f"level{rank + 1}"
 
 
-def some(names: Collection[str], limit: int = 5) -> str:
-    """Return the names for a message: the first `limit` of them, and the number of the others."""
-    shown = ", ".join(_checks.shown(name).strip("'") for name in islice(names, limit))
-    return shown if len(names) <= limit else f"{shown} and {len(names) - limit} more"
-
-
 # ---- trees -----------------------------------------------------------------------------------------------------
 
 
@@ -89,7 +83,7 @@ def from_tree(
     roots = list(dict.fromkeys(_top(switch, parent) for switch in home.values()))
     if len(roots) > 1:
         notes.append(
-            f"Nothing joins {len(roots)} trees of the text: {some(roots)} have no {word} above them, "
+            f"Nothing joins {len(roots)} trees of the text: {_checks.some(roots)} have no {word} above them, "
             "and machines of different trees share no level."
         )
     return SwitchTree(machines, levels, notes)
@@ -120,7 +114,7 @@ def _drop_dangling(by_name: dict[str, Switch], word: str, allowed: bool, notes: 
         return
     child, switch = next(iter(dangling.items()))
     if not allowed:
-        others = f" ({len(dangling)} names like this: {some(dangling)})" if len(dangling) > 1 else ""
+        others = f" ({len(dangling)} names like this: {_checks.some(dangling)})" if len(dangling) > 1 else ""
         raise TopologyError(
             f"{switch.where}: {word} {_checks.shown(switch.name)} has the child {_checks.shown(child)}, which the text"
             f" does not describe{others}; allow_dangling=True leaves such children out"
@@ -128,7 +122,7 @@ def _drop_dangling(by_name: dict[str, Switch], word: str, allowed: bool, notes: 
     for switch in by_name.values():
         switch.switches = [child for child in switch.switches if child in by_name]
     notes.append(
-        f"Left out, because the text refers to them and does not describe them: {some(dangling, 20)}."
+        f"Left out, because the text refers to them and does not describe them: {_checks.some(dangling, 20)}."
     )
 
 
@@ -181,7 +175,9 @@ def _merge_twins(by_name: dict[str, Switch], order: Sequence[str], notes: list[s
     for other in instead:
         del by_name[other]
     for kept, others in islice(twins.items(), _MAX_NOTES):
-        notes.append(f"One domain, because they have the same children: {word} {kept} and {some(others)}.")
+        notes.append(
+            f"One domain, because they have the same children: {word} {kept} and {_checks.some(others)}."
+        )
     if len(twins) > _MAX_NOTES:
         notes.append(
             f"{len(twins) - _MAX_NOTES} more sets of {word} names are one domain each, as these are."
@@ -366,9 +362,9 @@ def _oversubscription(cables: Cables, rank: Mapping[str, int], level: int) -> fl
 def _cable_notes(cables: Cables, rank: Mapping[str, int]) -> list[str]:
     notes: list[str] = []
     if lonely := [switch for switch in cables.trunks if switch not in rank]:
-        notes.append(f"No machine reaches switch {some(lonely)}: left out.")
+        notes.append(f"No machine reaches switch {_checks.some(lonely)}: left out.")
     if unplugged := [machine for machine, switches in cables.ports.items() if not switches]:
-        notes.append(f"Plugged into no switch: machine {some(unplugged)}: left out.")
+        notes.append(f"Plugged into no switch: machine {_checks.some(unplugged)}: left out.")
     ports = cables.ports.values()
     if any(len(switches) > 1 for switches in ports) and all(set(s.values()) <= {1} for s in ports):
         notes.append(

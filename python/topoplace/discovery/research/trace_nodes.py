@@ -16,7 +16,6 @@ from typing import Final, NamedTuple
 
 from topoplace import _checks
 from topoplace.cluster.hosts import HostResources
-from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 from topoplace.text_formats.csv_rows import checked_header, lines, number, rows_below
@@ -127,7 +126,7 @@ def read_nodes(
         raise TopologyError("no machine of the list has a GPU")
     notes = ["The list does not say how the GPUs of a machine are connected."] if template is None else []
     if without:
-        notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
+        notes.append(f"Without GPUs, and left out: {_checks.some(without)}.")
     cluster = Topology.cluster(machines, fabric=Fabric(tuple(machines), (), name, tuple(notes)), name=name)
     known = tuple(one for one in hosts if one is not None)
     return TraceNodes(cluster, known if len(known) == len(hosts) else ())

@@ -15,7 +15,6 @@ from itertools import pairwise
 
 from topoplace import _checks
 from topoplace.discovery.in_use import GpuUse
-from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.slurm import gres, node_states
 from topoplace.discovery.slurm.node_states import Meaning
 from topoplace.discovery.text import decode, host_list, yaml_tree
@@ -230,11 +229,11 @@ def _cluster(
     without = [node.name for node in nodes if node.name not in machines]
     if not machines:
         why = _other_devices(nodes)
-        raise TopologyError(f"no node has a GPU: Gres of {switch_tree.some(without)} has none{why}")
+        raise TopologyError(f"no node has a GPU: Gres of {_checks.some(without)} has none{why}")
     notes = ["Slurm does not tell how the GPUs of a node are connected."] if links_unknown else []
     notes += _closed([node for node in nodes if node.name in machines])
     if without:
-        notes.append(f"Without GPUs, and left out: {switch_tree.some(without)}.")
+        notes.append(f"Without GPUs, and left out: {_checks.some(without)}.")
     if any(node.used not in (None, *_NONE) for node in nodes):
         notes.append(
             "The GPUs that jobs hold are free here; --busy-from reads which they are from the same text."
@@ -267,7 +266,7 @@ def _levels(
     if not names:
         return ()
     first, *others = names
-    more = f", and {switch_tree.some(others)} is left out" if others else ""
+    more = f", and {_checks.some(others)} is left out" if others else ""
     notes.append(
         f"The level {first} is what Topology= of the nodes tells{more}; topology.yaml, or what `scontrol show "
         "topology` prints, tells all levels."
@@ -280,9 +279,9 @@ def _closed(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
     for meaning in Meaning:
         named = [f"{node.name} ({word})" for node in nodes if (word := node.meanings.get(meaning))]
         if named and meaning is not Meaning.OPEN:
-            yield f"{meaning.value}: {switch_tree.some(named)}."
+            yield f"{meaning.value}: {_checks.some(named)}."
     if untold := [node.name for node in nodes if node.state is None]:
-        yield f"Nodes whose state is not given, and which are taken for open: {switch_tree.some(untold)}."
+        yield f"Nodes whose state is not given, and which are taken for open: {_checks.some(untold)}."
     yield from _drained_gpus(nodes)
 
 
@@ -293,7 +292,7 @@ def _drained_gpus(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
             f"{node.name} ({node.drained})" for node in drained if said in (one for _, one in _drained(node))
         ]
         if named:
-            yield f"GPUs that Slurm has drained are unhealthy{which}: {switch_tree.some(named)}."
+            yield f"GPUs that Slurm has drained are unhealthy{which}: {_checks.some(named)}."
 
 
 def _left_out(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
@@ -304,9 +303,9 @@ def _left_out(nodes: Sequence[_SlurmNode]) -> Iterator[str]:
         if node.used in (None, *_NONE) and (what := _allocated_in_words(node))
     ]
     if held:
-        yield f"GPUs that jobs hold are free here: {switch_tree.some(held)}; {_WHICH}."
+        yield f"GPUs that jobs hold are free here: {_checks.some(held)}; {_WHICH}."
     if sockets := [node.name for node in nodes if _is_split(node)]:
-        yield f"Nodes with several sockets, and which GPU is near which is not given: {switch_tree.some(sockets)}."
+        yield f"Nodes with several sockets, and which GPU is near which is not given: {_checks.some(sockets)}."
     if others := sorted({kind for node in nodes for kind in _other_kinds(node)}):
         yield f"Other entries of Gres, which are left out: {', '.join(others)}."
 

@@ -60,7 +60,7 @@ def of_records(
     blocks = [switch.name for switch in switches]
     if empty := [switch.name for switch in switches if _is_empty(switch)]:
         switches = [switch for switch in switches if not _is_empty(switch)]
-        notes = (*notes, f"Blocks without nodes, which fill larger blocks: {switch_tree.some(empty)}.")
+        notes = (*notes, f"Blocks without nodes, which fill larger blocks: {_checks.some(empty)}.")
     if kind == "switchname":
         tree = switch_tree.from_tree(switches, allow_dangling=allow_dangling)
     else:

@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterator, Sequence
 
 from topoplace import _checks
-from topoplace.discovery.networks import switch_tree
 from topoplace.discovery.slurm import topology_conf
 from topoplace.discovery.slurm.conf_records import ConfRecord
 from topoplace.discovery.text import decode, host_list, yaml_tree
@@ -52,7 +51,7 @@ def parse(
     chosen = _chosen(entries, names, topology)
     kind = _kind(chosen)
     notes = (
-        [f"This is {names[entries.index(chosen)]} of the topologies {switch_tree.some(names)}."]
+        [f"This is {names[entries.index(chosen)]} of the topologies {_checks.some(names)}."]
         if names[1:]
         else []
     )
@@ -106,11 +105,9 @@ def _chosen(entries: list[Fields], names: list[str], topology: str | None) -> Fi
     if topology is None and (len(entries) == 1 or defaults):
         return (defaults or entries)[0]
     if topology is None:
-        raise TopologyError(
-            f"none of {switch_tree.some(names)} has cluster_default: choose one with topology="
-        )
+        raise TopologyError(f"none of {_checks.some(names)} has cluster_default: choose one with topology=")
     if topology not in names:
-        raise TopologyError(f"topology = {_checks.shown(topology)} is none of {switch_tree.some(names)}")
+        raise TopologyError(f"topology = {_checks.shown(topology)} is none of {_checks.some(names)}")
     return entries[names.index(topology)]
 
 

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from topoplace.experiments.report import figures
+from topoplace.drawing import figures
+from topoplace.experiments.report import looks
 from topoplace.experiments.simulate.metrics import score_of
 
 if TYPE_CHECKING:
@@ -36,7 +37,7 @@ def comparison(results: Sequence[Result], path: str | Path) -> None:
     heights = [0.7 + 0.24 * len(group) for group in by_topology.values()]
     figure, grid = figures.new(18, 0.6 + sum(heights), rows=len(by_topology), columns=4, heights=heights)
     for row, (name, group) in zip(grid, by_topology.items(), strict=True):
-        series = figures.policy_numbers([result.policy for result in group])
+        series = looks.policy_numbers([result.policy for result in group])
         for axes, (what, values) in zip(row[:2], _panels(group), strict=True):
             _boxes(axes, values, f"{figures.literal(name)}: {what}", series)
             axes.set_yticks(range(len(group)), [""] * len(group))
@@ -79,17 +80,17 @@ def _boxes(axes: Axes, values: Sequence[Any], title: str, series: Sequence[int])
         medianprops={"color": "#222222", "linewidth": 1.6, "path_effects": halo},
     )
     for i, box in zip(series, boxes["boxes"], strict=True):
-        box.set(facecolor=figures.colour(i), hatch=figures.hatch(i))
+        box.set(facecolor=looks.colour(i), hatch=looks.hatch(i))
     _finish(axes, len(values), title)
 
 
 def _bars(axes: Axes, group: Sequence[Result], key: str, title: str, series: Sequence[int]) -> None:
     """Draw a horizontal bar for a figure in seconds of each result's summary, in hours if they are long."""
     spans = np.array([float(result.summary()[key]) for result in group])
-    unit, seconds = figures.time_unit(float(np.nanmax(spans, initial=0.0)))
+    unit, seconds = looks.time_unit(float(np.nanmax(spans, initial=0.0)))
     bars = axes.barh(range(len(spans)), spans / seconds, 0.68, edgecolor="#222222", linewidth=0.8)
     for bar, number in zip(bars.patches, series, strict=True):
-        bar.set(facecolor=figures.colour(number), hatch=figures.hatch(number))
+        bar.set(facecolor=looks.colour(number), hatch=looks.hatch(number))
     axes.set_yticks(range(len(group)), [""] * len(group))
     _finish(axes, len(group), f"{title} ({unit})")
 

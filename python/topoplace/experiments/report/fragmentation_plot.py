@@ -7,7 +7,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from topoplace.experiments.report import figures
+from topoplace.drawing import figures
+from topoplace.experiments.report import looks
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,9 +22,9 @@ def fragmentation(series: NDArray[np.void], path: str | Path, *, of: str) -> Non
     """
     figure, axes = figures.new(11, 5)
     end = float(series["time"][-1]) if len(series) else 0.0
-    unit, seconds = figures.time_unit(end)
+    unit, seconds = looks.time_unit(end)
     for i, (column, label) in enumerate((("left", "left"), ("fragment", "lost to a typical job"))):
-        style = {"fill": True, "color": figures.colour(i + 1), "label": label}
+        style = {"fill": True, "color": looks.colour(i + 1), "label": label}
         if len(series) > 1:
             axes.stairs(series[column][:-1], series["time"] / seconds, **style)
     axes.set_title(f"{figures.literal(of)}: GPUs that are left, and those lost to a typical job", fontsize=11)

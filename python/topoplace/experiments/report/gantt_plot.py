@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from topoplace.experiments.report import figures
+from topoplace.drawing import figures
+from topoplace.experiments.report import looks
 from topoplace.topology.device_numbers import in_words
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def gantt(result: Result, path: str | Path) -> None:
     ran = result.stays
     num_bars = sum(map(len, ran["gpus"]))
     end = float(np.max(ran["end"], initial=0.0))
-    unit, seconds = figures.time_unit(end)
+    unit, seconds = looks.time_unit(end)
     where = figures.literal(f"{result.policy} on {result.topology.name}")
     if num_bars > MAX_BARS or result.topology.num_gpus > MAX_ROWS:
         figure, axes = figures.new(11, 5)

@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from topoplace.experiments.report import figures
+from topoplace.drawing import figures
+from topoplace.experiments.report import looks
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -56,7 +57,7 @@ def _line(axes: Axes, line: int, number: Compared) -> None:
     mean, low, high = (_on_axis(value / number.paper) for value in number.ours)
     grey = sorted(_on_axis(value / number.paper) for value in number.reproduced)
     axes.barh(line, grey[1] - grey[0], 0.8, grey[0], color="#d9d9d9", zorder=0)
-    colour, ratio = figures.policy_colour(number.policy), number.ours[0] / number.paper
+    colour, ratio = looks.policy_colour(number.policy), number.ours[0] / number.paper
     axes.plot([low, high], [line, line], color=colour, linewidth=2)
     marker = "<" if ratio < 1 / _WIDEST else ">" if ratio > _WIDEST else "o"
     axes.plot([mean], [line], color=colour, marker=marker, markersize=6, clip_on=False)

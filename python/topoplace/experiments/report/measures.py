@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace.experiments.report.tables import duration, number
+from topoplace.drawing.tables import duration, number
 from topoplace.experiments.simulate.metrics import QUANTILES, WAIT_QUANTILES
 from topoplace.experiments.simulate.samples import UNBOUNDED
 from topoplace.experiments.simulate.workloads.workload import is_missed

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from topoplace.experiments.report import figures
+from topoplace.drawing import figures
+from topoplace.drawing.topology_plot import topology
+from topoplace.experiments.report import looks
 from topoplace.experiments.report.comparison_plot import comparison
 from topoplace.experiments.report.fragmentation_plot import fragmentation
 from topoplace.experiments.report.gantt_plot import gantt
-from topoplace.experiments.report.topology_plot import topology
 from topoplace.experiments.report.trace_plot import trace
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def lines(
     """
     figure, axes = figures.new(6.4, 4.2)
     for i, (label, sizes, values) in enumerate(series):
-        style = {"color": figures.colour(i), "linestyle": figures.line_style(i)}
+        style = {"color": looks.colour(i), "linestyle": looks.line_style(i)}
         axes.plot(sizes, values, marker="o", markersize=4, label=figures.literal(label), **style)
     axes.set_xlabel(along)
     axes.set_ylabel(what)
@@ -76,7 +77,7 @@ def histograms(panels: Sequence[tuple[str, ArrayLike]], path: str | Path, *, of:
     """
     figure, _ = figures.new(4.2 * len(panels), 3.4, columns=len(panels))
     for axes, (label, values) in zip(figure.axes, panels, strict=True):
-        axes.hist(np.asarray(values), bins=41, color=figures.colour(1), edgecolor="#ffffff", linewidth=0.3)
+        axes.hist(np.asarray(values), bins=41, color=looks.colour(1), edgecolor="#ffffff", linewidth=0.3)
         axes.axvline(0, color="#222222", linewidth=0.8)
         axes.set_yscale("log")
         axes.set_xlabel(label)

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from topoplace.experiments.report import figures
+from topoplace.drawing import figures
+from topoplace.experiments.report import looks
 from topoplace.experiments.report.trace_figures import demand, described
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def _sizes(axes: Axes, workload: Workload) -> None:
     for i, (key, label) in enumerate((("jobs", "of jobs"), ("gpu_hours", "of GPU hours"))):
         heights = [100 * sizes[size][key] / totals[key] for size in shown]
         places = np.arange(len(shown)) + 0.4 * i - 0.2
-        axes.bar(places, heights, 0.4, label=f"% {label}", color=figures.colour(1 + 2 * i))
+        axes.bar(places, heights, 0.4, label=f"% {label}", color=looks.colour(1 + 2 * i))
     axes.set_xticks(range(len(shown)), shown)
     axes.set_xlabel(
         "GPUs of the job" + (f" (the {len(shown)} most common)" if len(shown) < len(sizes) else "")
@@ -62,7 +63,7 @@ def _run_times(axes: Axes, workload: Workload) -> None:
     axes.plot(
         positive,
         100 * np.arange(1 + len(seconds) - len(positive), len(seconds) + 1) / len(seconds),
-        color=figures.colour(3),
+        color=looks.colour(3),
         drawstyle="steps-post",
     )
     axes.set_xscale("log")
@@ -74,7 +75,7 @@ def _run_times(axes: Axes, workload: Workload) -> None:
 def _submissions(axes: Axes, workload: Workload) -> None:
     unit, seconds = _unit(float(np.ptp(workload.submit_time)))
     times = (workload.submit_time - workload.submit_time.min()) / seconds
-    axes.hist(times, bins=_BINS, color=figures.colour(1), edgecolor="#ffffff", linewidth=0.3)
+    axes.hist(times, bins=_BINS, color=looks.colour(1), edgecolor="#ffffff", linewidth=0.3)
     axes.set_xlabel(f"time ({unit})")
     axes.set_ylabel("jobs submitted")
 
@@ -83,7 +84,7 @@ def _demand(axes: Axes, workload: Workload) -> None:
     times, gpus = demand(workload)
     unit, seconds = _unit(float(times[-1] - times[0]))
     axes.plot(
-        (times - times[0]) / seconds, gpus, color=figures.colour(5), drawstyle="steps-post", linewidth=0.8
+        (times - times[0]) / seconds, gpus, color=looks.colour(5), drawstyle="steps-post", linewidth=0.8
     )
     axes.set_xlabel(f"time ({unit})")
     axes.set_ylabel("GPUs if no job waited")

@@ -39,8 +39,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from topoplace.cluster.hosts import GivenHosts
-    from topoplace.engine.queues.live_queue import Decided
     from topoplace.engine.telemetry import Observer
+    from topoplace.experiments.simulate.disciplines.live_queue import Decided
     from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from topoplace.engine.driver import queue_walk
 from topoplace.engine.plan import FOR_EVER, Explanation, Plan, QueuedJob, check_answer
-from topoplace.engine.queues.live_queue import Decided, LiveQueue
+from topoplace.experiments.simulate.disciplines.live_queue import Decided, LiveQueue
 from topoplace.experiments.simulate.metrics import JobRecord
 from topoplace.placement import Placement, Refusal
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.policy import Policy
-    from topoplace.engine.queues.live_queue import LiveRule
+    from topoplace.experiments.simulate.disciplines.live_queue import LiveRule
     from topoplace.jobs.job_graph import JobGraph
 
 

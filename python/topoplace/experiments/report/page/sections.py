@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from topoplace.drawing import style
-from topoplace.experiments.report import figures
+from topoplace.experiments.report import looks
 from topoplace.experiments.report.measures import Measure
 
 _DECIMALS: Final = 4
@@ -39,7 +39,7 @@ def section(
     measures: the columns, by name. sentence: what follows from the table, above it. notes: how to read it, below.
     """
     known = {name: one for name, one in measures.items() if any(_is_known(row, name) for row in rows)}
-    series = figures.policy_numbers([row.policy for row in rows])
+    series = looks.policy_numbers([row.policy for row in rows])
     return {
         "title": title,
         "sentence": sentence,
@@ -48,7 +48,7 @@ def section(
             {
                 "policy": row.policy,
                 "instead": row.instead,
-                "colour": figures.colour(number),
+                "colour": looks.colour(number),
                 "dash": number // len(style.COLOURS),
                 "figures": {name: _shown(row.figures.get(name), measures[name].factor) for name in known},
             }

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from topoplace.engine.confined import confined
 from topoplace.engine.driver import without_limits
 from topoplace.engine.machine_policy import MachinePolicy
-from topoplace.engine.queues.live_queue import Decided
-from topoplace.experiments.simulate.disciplines.group_shares import GroupShares
-from topoplace.experiments.simulate.disciplines.patience import awaited, patience
-from topoplace.experiments.simulate.disciplines.reservations import (
+from topoplace.engine.reservations import (
     Reservation,
     Timetable,
     end_of,
@@ -23,6 +20,9 @@ from topoplace.experiments.simulate.disciplines.reservations import (
     whole_gpus,
     would_delay,
 )
+from topoplace.experiments.simulate.disciplines.group_shares import GroupShares
+from topoplace.experiments.simulate.disciplines.live_queue import Decided
+from topoplace.experiments.simulate.disciplines.patience import awaited, patience
 from topoplace.experiments.simulate.scheduling import age, why_not
 from topoplace.placement import Placement, Refusal
 

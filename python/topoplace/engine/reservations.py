@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace._fewest import fewest
+from topoplace.engine.busy_times import BusyTimes
 from topoplace.engine.driver import PolicyDriver
 from topoplace.errors import AllocationError
-from topoplace.experiments.simulate.disciplines.busy_times import BusyTimes
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster

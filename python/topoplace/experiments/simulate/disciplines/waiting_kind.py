@@ -5,39 +5,12 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections import deque
 from operator import itemgetter
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Generic, TypeVar
+
+from topoplace.engine.queueing import WaitingJob
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
-
-    from topoplace.jobs.job_graph import JobGraph
-
-
-class WaitingJob(Protocol):
-    """A job in a queue, as far as a rule and the queue look at it."""
-
-    postponed: int
-    """Number of points in time at which the job was deferred; current when the job is decided, and when it leaves."""
-
-    @property
-    def job_id(self) -> str:
-        """Return the job's id."""
-        ...
-
-    @property
-    def job(self) -> JobGraph:
-        """Return the job graph."""
-        ...
-
-    @property
-    def submit_time(self) -> float:
-        """Return when the job was submitted, in seconds."""
-        ...
-
-    @property
-    def requested_time(self) -> float:
-        """Return the run time that the user requested, in seconds; NaN if unknown."""
-        ...
 
 
 Job = TypeVar("Job", bound=WaitingJob)

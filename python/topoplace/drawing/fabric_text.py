@@ -9,8 +9,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from topoplace.discovery.text import host_list
+from topoplace.drawing import tables
 from topoplace.errors import TopologyError
-from topoplace.experiments.report import tables
 
 if TYPE_CHECKING:
     from topoplace.topology.fabric import Fabric

@@ -7,17 +7,12 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from topoplace import policies
-from topoplace.drawing.style import COLOURS
 from topoplace.errors import require_package
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-
-_HATCHES: Final = ("", "///", "...", "xxx")
-_LINE_STYLES: Final = ("-", "--", ":", "-.")
 
 
 def new(
@@ -57,47 +52,3 @@ def save(figure: Figure, path: str | Path) -> None:
 def literal(name: str) -> str:
     """Escape a name so that matplotlib shows it unchanged; a dollar sign would start a formula."""
     return name.replace("$", r"\$")
-
-
-def colour(i: int) -> str:
-    """Return the colour of series `i`; colours repeat after the last."""
-    return COLOURS[i % len(COLOURS)]
-
-
-def policy_numbers(names: Sequence[str]) -> list[int]:
-    """Return which series each policy is, by which `colour`, `hatch` and `line_style` choose its look.
-
-    A built-in policy has the same look in every picture, also if its options follow in brackets. Other names, and those
-    of a policy that is there already, are further series.
-    """
-    known = list(policies.names())
-    numbers: list[int] = []
-    further = len(known)
-    for name in names:
-        policy = name.partition(" (")[0]
-        number = known.index(policy) if policy in known else further
-        if number in numbers:
-            number = further
-        further += number == further
-        numbers.append(number)
-    return numbers
-
-
-def policy_colour(name: str) -> str:
-    """Return the colour of a built-in policy, in any picture; black for other names."""
-    return colour(policy_numbers([name])[0]) if name in policies.names() else "#000000"
-
-
-def hatch(i: int) -> str:
-    """Return the hatch of series `i`, which tells apart series of the same colour."""
-    return _HATCHES[i // len(COLOURS) % len(_HATCHES)]
-
-
-def line_style(i: int) -> str:
-    """Return the line style of series `i`, which tells apart series of the same colour."""
-    return _LINE_STYLES[i // len(COLOURS) % len(_LINE_STYLES)]
-
-
-def time_unit(end: float) -> tuple[str, float]:
-    """Return the unit of a time axis that ends at `end` seconds, and how many seconds it has."""
-    return ("h", 3600.0) if end > 7200 else ("s", 1.0)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import csv
 import math
 import re
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from pathlib import Path
 from typing import Final
-
-from topoplace.experiments.simulate.storage.tables import replacing
 
 _GAP = "  "
 _USUAL_WIDTH = 80
@@ -24,10 +20,6 @@ _LONGEST_NAME = 20
 """Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
 
 _DURATION: Final = re.compile(r"−?[\d.,e+-]+ (µs|ms|s|min|h|d)( \d+ (s|min|h))?")
-_LATEX: Final = {
-    **{letter: rf"\{letter}" for letter in "&%$#_{}"},
-    **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "±": r"$\pm$"},
-}
 Colours = Sequence[str | Sequence[str]]
 """For each row, the name of a colour (as in the package rich) or "", or a list of such names, one per cell."""
 
@@ -40,7 +32,7 @@ def show(
     Plain text on a terminal (or with COLUMNS set) that is too narrow becomes several tables with the same first column.
     colours: colours of rows or cells, used only on a terminal.
     """
-    cells = [[_cell(value) for value in row] for row in rows]
+    cells = [[cell(value) for value in row] for row in rows]
     numeric = [bool(cells) and all(_is_number(row[i]) for row in cells) for i in range(len(columns))]
     if sys.stdout.isatty() and _show_rich(columns, cells, numeric, title, colours):
         return
@@ -140,31 +132,6 @@ def column_widths(columns: Sequence[str], cells: Sequence[Sequence[str]], most: 
     return widths
 
 
-def write(columns: Sequence[str], rows: Iterable[Sequence[object]], folder: Path, name: str) -> list[Path]:
-    """Write a table as `name`.csv and `name`.tex (needs LaTeX's package booktabs) into a folder; return their paths."""
-    cells = [list(columns), *([_cell(value) for value in row] for row in rows)]
-    paths = [folder / f"{name}.csv", folder / f"{name}.tex"]
-    for path in paths:
-        _write(cells, path)
-    return paths
-
-
-def _write(cells: Sequence[Sequence[str]], path: Path) -> None:
-    with replacing(path) as file, file.open("w", encoding="utf-8", newline="") as text:
-        if path.suffix != ".tex":
-            csv.writer(text, lineterminator="\n").writerows(cells)
-            return
-        lines = [" & ".join(map(_in_latex, row)) + r" \\" for row in cells]
-        form = "l" + "r" * (len(cells[0]) - 1)
-        begin = [rf"\begin{{tabular}}{{{form}}}", r"\toprule", lines[0], r"\midrule"]
-        text.write("\n".join([*begin, *lines[1:], r"\bottomrule", r"\end{tabular}", ""]))
-
-
-def _in_latex(text: str) -> str:
-    """Return the text with the characters that LaTeX takes as commands replaced."""
-    return "".join(_LATEX.get(letter, letter) for letter in text)
-
-
 def number(value: float) -> str:
     """Return `value` with three significant digits, and a large one with all digits of its whole part; "-" for NaN."""
     if math.isnan(value):
@@ -190,7 +157,8 @@ def duration(seconds: float) -> str:
     return f"{whole:,} {unit} {rest} {part}" if rest else f"{whole:,} {unit}"
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """Return the text of a value in a table."""
     return number(value) if isinstance(value, float) else plain(str(value))
 
 

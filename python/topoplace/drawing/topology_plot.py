@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from topoplace.drawing import picture, style, svg_text
+from topoplace.drawing import figures, picture, style, svg_text
 from topoplace.drawing.scene import Line, Rect, Scene, Text
-from topoplace.experiments.report import figures
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,14 +7,14 @@ from bisect import insort
 from operator import attrgetter
 from typing import TYPE_CHECKING, Generic, NamedTuple, Protocol
 
-from topoplace.engine.queues.waiting_kind import Job, WaitingKind
+from topoplace.experiments.simulate.disciplines.waiting_kind import Job, WaitingKind
 from topoplace.placement import Placement, Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Hashable
 
     from topoplace.engine.plan import QueuedJob
-    from topoplace.engine.queues.waiting_kind import WaitingJob
+    from topoplace.engine.queueing import WaitingJob
     from topoplace.jobs.job_graph import JobGraph
 
 _first = attrgetter("first")
