@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr const char* kModule = "topoplace.integrations.c_interface";
+constexpr const char* kModule = "topoplace.c_interface";
 constexpr const char* kVersion = Py_STRINGIFY(PY_MAJOR_VERSION) "." Py_STRINGIFY(PY_MINOR_VERSION);
 
 std::atomic<PyObject*> own_module{nullptr};  // never given back: Python runs until the process ends

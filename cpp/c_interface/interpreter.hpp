@@ -11,7 +11,7 @@ void start(const char* python);
 // follows.
 Ref own_error(const char* name);
 
-// Returns an attribute of the module topoplace.integrations.c_interface.
+// Returns an attribute of the module topoplace.c_interface.
 Ref attribute(const char* name);
 
 // Calls a function of that module; throws PythonError.

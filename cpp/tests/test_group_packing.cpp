@@ -161,7 +161,7 @@ TEST(agrees_with_brute_force) {
 
 TEST(packs_large_trees) {
     topoplace::Random random(19);
-    for (std::int32_t i = 0; i < 100; ++i) {
+    for (std::int32_t i = 0; i < check::rounds(100, 12); ++i) {
         const Case c = random_case(random, 3, 8, 8, 200);
         const auto result = groups::pack_groups(c.params());
         if (result.found) CHECK(!groups::verify_packing(c.params(), result.shares));
@@ -171,7 +171,7 @@ TEST(packs_large_trees) {
 // Of equal groups, the fewest children of the root: as brute force over the sets of children says.
 TEST(uses_the_fewest_children) {
     topoplace::Random random(20);
-    for (std::int32_t i = 0; i < 300; ++i) {
+    for (std::int32_t i = 0; i < check::rounds(300, 12); ++i) {
         Case c = random_case(random, 2, 5, 9, 0);
         const std::int32_t number = 1 + random.below(6);
         for (std::int32_t group = 0; group < number; ++group) {
@@ -218,7 +218,7 @@ TEST(balances_shares) {
 TEST(balances_as_brute_force) {
     topoplace::Random random(22);
     std::int32_t several = 0;
-    for (std::int32_t i = 0; i < check::rounds(1500); ++i) {
+    for (std::int32_t i = 0; i < check::rounds(1500, 12); ++i) {
         Case c = random_case(random, 1 + random.below(2), 4, 4, 3 + random.below(5));
         const auto plain = groups::pack_groups(c.params());
         c.balanced = 1;
@@ -230,7 +230,7 @@ TEST(balances_as_brute_force) {
         CHECK((loads_of(c, even.shares, 1) == most_even(c, 1, used)));
         several += used > 1 ? 1 : 0;
     }
-    CHECK(several > check::rounds(1500) / 10);
+    CHECK(several > check::rounds(1500, 12) / 20);
 }
 
 static void refuses(const Case& c, const std::string& what) {

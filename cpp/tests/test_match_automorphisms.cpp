@@ -53,7 +53,7 @@ void compare(const Graph& graph) {
 
 TEST(automorphisms_of_regular_graphs) {
     topoplace::Random random(1);
-    for (int round = 0; round < check::rounds(60); ++round) {
+    for (int round = 0; round < check::rounds(60, 12); ++round) {
         for (const std::int32_t size : {6, 8, 10, 12, 14}) compare(regular(random, size, 3));
         for (const std::int32_t size : {7, 9, 11}) compare(regular(random, size, 4));
         for (const std::int32_t size : {8, 11, 13}) compare(regular(random, size, 2));
@@ -62,5 +62,5 @@ TEST(automorphisms_of_regular_graphs) {
 
 TEST(automorphisms_of_any_graphs) {
     topoplace::Random random(2);
-    for (int round = 0; round < check::rounds(100); ++round) compare(any(random, 1 + round % 7));
+    for (int round = 0; round < check::rounds(100, 12); ++round) compare(any(random, 1 + round % 7));
 }

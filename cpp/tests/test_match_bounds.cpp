@@ -37,7 +37,7 @@ struct Case {
 template <class Check>
 void for_each_case(std::uint64_t seed, int rounds, Check&& check) {
     Random rng(seed);
-    for (int round = 0; round < check::rounds(rounds); ++round) {
+    for (int round = 0; round < check::rounds(rounds, 12); ++round) {
         const std::int32_t size = 7 + rng.below(3);
         const Graph graph = cluster(rng, size);
         const Vertices free = free_of(rng, size);
@@ -95,7 +95,7 @@ TEST(a_bound_holds_wherever_the_search_stops) {
 
 TEST(in_a_complete_target_there_is_always_an_answer) {
     Random rng(13);
-    for (int round = 0; round < check::rounds(60); ++round) {
+    for (int round = 0; round < check::rounds(60, 12); ++round) {
         const std::int32_t size = 12 + rng.below(8);
         std::vector<Edge> edges;
         for (std::int32_t u = 0; u < size; ++u) {

@@ -19,7 +19,7 @@ TEST(jobs_on_a_few_machines_against_all_mappings) {
     Random rng(5);
     const match::BestParams at_once = helped_after(0);
     const match::BestParams never = helped_after(std::uint64_t{1} << 62);
-    for (int round = 0; round < check::rounds(40); ++round) {
+    for (int round = 0; round < check::rounds(40, 12); ++round) {
         const std::int32_t size = 8 + rng.below(3);
         const Graph graph = cluster(rng, size);
         const Vertices free = free_of(rng, size);
@@ -46,7 +46,7 @@ TEST(searches_on_a_few_machines_change_no_answer) {
     Random rng(9);
     const match::BestParams at_once = helped_after(0);
     const match::BestParams never = helped_after(std::uint64_t{1} << 62);
-    for (int round = 0; round < check::rounds(12); ++round) {
+    for (int round = 0; round < check::rounds(12, 12); ++round) {
         const Graph graph = cluster(rng, 18);
         const Vertices free = free_of(rng, 18);
         const match::Target target(graph);

@@ -94,7 +94,7 @@ bool is_refused(Question&& question) {
 
 TEST(the_best_embedding_is_that_of_brute_force) {
     Random random(1);
-    for (std::int32_t round = 0; round < check::rounds(24); ++round) {
+    for (std::int32_t round = 0; round < check::rounds(24, 12); ++round) {
         const std::int32_t degree = 2 + random.below(4);
         const Graph graph = random_graph(random, 8 + random.below(3), degree, 1 + round % 4);
         const match::Target target(graph, {}, match::Layout::sparse);
@@ -119,7 +119,7 @@ TEST(the_best_embedding_is_that_of_brute_force) {
 
 TEST(the_best_embedding_does_not_depend_on_the_layout) {
     Random random(2);
-    for (std::int32_t round = 0; round < check::rounds(40); ++round) {
+    for (std::int32_t round = 0; round < check::rounds(40, 12); ++round) {
         const std::int32_t size = 20 + random.below(180);
         const Graph graph =
             random_graph(random, size, 3 + random.below(4), std::vector{0, 1, 3, 9}[round % 4]);
@@ -146,7 +146,7 @@ TEST(the_best_embedding_does_not_depend_on_the_layout) {
 
 TEST(matches_do_not_depend_on_the_layout) {
     Random random(3);
-    for (std::int32_t round = 0; round < check::rounds(40); ++round) {
+    for (std::int32_t round = 0; round < check::rounds(40, 12); ++round) {
         const std::int32_t size = 8 + random.below(round % 4 == 0 ? 120 : 12);
         const Graph graph = random_graph(random, size, 2 + random.below(3), 4);
         const match::Target dense(graph, {}, match::Layout::dense);
@@ -175,7 +175,7 @@ TEST(matches_do_not_depend_on_the_layout) {
 
 TEST(matches_are_those_of_brute_force) {
     Random random(4);
-    for (std::int32_t round = 0; round < check::rounds(12); ++round) {
+    for (std::int32_t round = 0; round < check::rounds(12, 12); ++round) {
         const std::int32_t degree = 2 + random.below(4);
         const Graph graph = random_graph(random, 7 + random.below(3), degree, 3);
         const match::Target target(graph, {}, match::Layout::sparse);
@@ -210,7 +210,7 @@ TEST(the_least_weight_is_exact) {
 
 TEST(wherever_a_sparse_search_is_stopped_it_claims_nothing_false) {
     Random random(5);
-    for (std::int32_t round = 0; round < check::rounds(12); ++round) {
+    for (std::int32_t round = 0; round < check::rounds(12, 12); ++round) {
         const match::Target target(random_graph(random, 14, 4, round % 3), {}, match::Layout::sparse);
         const match::Pattern pattern(patterns()[std::size_t(round % 10)]);
         for (const match::Objective objective : kObjectives) {
