@@ -16,12 +16,14 @@ FUZZ_PARSERS ?= hwloc_xml system_xml topo_matrix kubernetes_labels kfd gres topo
 
 CPP_SOURCES := $(shell find cpp -name '*.[ch]pp' -o -name '*.h')
 LIBRARY_SOURCES := CMakeLists.txt $(filter cpp/include/% cpp/src/% cpp/bindings/%,$(CPP_SOURCES))
-PACKAGE_SOURCES := $(shell find python -name '*.py' -o -name '*.pyi')
+PACKAGES := python lab/topoplace_lab hosts/topoplace_hosts
+PACKAGE_SOURCES := $(shell find $(PACKAGES) -name '*.py' -o -name '*.pyi')
 
 BASE ?= main
+TESTS ?= tests lab/tests hosts/tests
 VERSION ?= 26.05
 
-.PHONY: help demo test collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-each bars stubs manual papers published trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test test-core test-deep collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-each bars stubs papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -29,7 +31,7 @@ ifndef STAGES
 endif
 SYNC := $(if $(filter output-sync,$(.FEATURES)),--output-sync=target)
 
-help:  ## list these commands
+help:  # list the commands that most people need; CONTRIBUTING.md names the others
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
 		printf '  make %-17s %s\n' "$$name" "$$text"; done
 
@@ -43,7 +45,21 @@ test:  ## everything a change must pass: what is built and checked side by side,
 	@CMAKE_BUILD_PARALLEL_LEVEL=2 $(MAKE) --no-print-directory -j2 $(SYNC) STAGES=yes \
 		sanitize lint collect counts build/.wheel || \
 		{ echo "make test: a stage failed; what it says stands above its line with ***" >&2; exit 1; }
-	python -m pytest -n 4 --hypothesis-profile=ci --durations=15 -m "not reproduction"
+	python -m pytest -n auto --maxprocesses=8 --hypothesis-profile=ci --durations=15 -m "not reproduction and not deep"
+
+test-deep: $(VENV)/.extension $(VENV)/.dependencies  ## every Python test, and as many examples as a night allows; TESTS=tests/kernels for some
+	python -m pytest -n auto --hypothesis-profile=deep $(TESTS)
+
+# A virtual environment in which the wheel of the core is all that is ours.
+build/core/.installed: build/.wheel
+	$(PYTHON) -m venv --clear --without-pip build/core
+	$(VENV)/bin/python -m pip --python build/core/bin/python install --quiet --disable-pip-version-check $(TESTED) --group core-test \
+		"topoplace[cli,plot,networkx,discovery,nvml] @ file://$(firstword $(wildcard $(CURDIR)/build/wheel/topoplace-*.whl))"
+	@touch $@
+
+test-core: build/core/.installed  # the tests of the core, without the lab and the hosts
+	build/core/bin/python -m pytest -n auto --maxprocesses=8 --hypothesis-profile=ci -m "not reproduction and not deep" \
+		tests --ignore=tests/house
 
 $(VENV)/.pip:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "topoplace needs Python 3.11 or newer, and \
@@ -57,15 +73,15 @@ $(VENV)/.pip:
 
 # The editable install maps modules to files: it has to be renewed when a file comes, goes or moves.
 $(VENV)/.modules: $(VENV)/.pip always
-	@find python -name '*.py' | sort | cmp -s - $@ || find python -name '*.py' | sort >$@
+	@find $(PACKAGES) -name '*.py' | sort | cmp -s - $@ || find $(PACKAGES) -name '*.py' | sort >$@
 
 # What building needs, then what running needs, then what developing needs on top. Two pips never work at once.
 $(VENV)/.build: $(VENV)/.pip pyproject.toml constraints.txt
 	$(PIP) $(TESTED) --group build
 	@touch $@
 
-$(VENV)/.extension: $(VENV)/.build $(VENV)/.modules $(LIBRARY_SOURCES)
-	$(PIP) $(TESTED) $(BUILD) --editable '.[all]'
+$(VENV)/.extension: $(VENV)/.build $(VENV)/.modules lab/pyproject.toml hosts/pyproject.toml $(LIBRARY_SOURCES)
+	$(PIP) $(TESTED) $(BUILD) --editable '.[all]' --editable lab --editable hosts
 	@touch $@
 
 $(VENV)/.dependencies: $(VENV)/.build | $(if $(STAGES),$(VENV)/.extension)
@@ -76,48 +92,40 @@ lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes o
 	ruff check .
 	ruff format --check .
 	clang-format --dry-run -Werror $(CPP_SOURCES)
-	python tools/check_functions.py cpp python
+	python tools/check_functions.py cpp $(PACKAGES)
+	python tools/check_lines.py
 	mypy
 	pyright
 	lint-imports --no-logo
 	python tools/check_stub.py
 	python tools/check_messages.py
-	python tools/write_manual.py --check
-	python tools/write_papers.py --check
 	python tools/write_trust.py --check
-	python tools/write_published.py --check
 
 collect: $(VENV)/.extension $(VENV)/.dependencies  # compiles the tests once, not once in each process
 	python -m pytest --collect-only -qq >build/tests.txt || { cat build/tests.txt >&2; exit 1; }
 
-reproductions: $(VENV)/.extension $(VENV)/.dependencies  ## three papers in their quick forms, which `make test` leaves out
+reproductions: $(VENV)/.extension $(VENV)/.dependencies  # three papers in their quick forms, which `make test` leaves out
 	python -m pytest -n 2 --hypothesis-profile=ci -m reproduction
 
 check: $(VENV)/.extension $(VENV)/.dependencies  ## before a commit: quick lint, and the tests of what changed since BASE
 	ruff check .
 	ruff format --check .
-	python tools/check_functions.py cpp python
+	python tools/check_functions.py cpp $(PACKAGES)
 	mypy
 	lint-imports --no-logo
 	python tools/test_changed.py $(BASE)
 
-stubs: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate _core.pyi after a change in cpp/bindings
+stubs: $(VENV)/.extension $(VENV)/.dependencies  # regenerate _core.pyi after a change in cpp/bindings
 	python tools/check_stub.py --write
 
-manual: $(VENV)/.extension $(VENV)/.dependencies  ## regenerate docs/command-line.md
-	python tools/write_manual.py
-
-papers: $(VENV)/.extension $(VENV)/.dependencies  ## run all reproductions and write docs/papers (half an hour of CPU time)
+papers: $(VENV)/.extension $(VENV)/.dependencies  ## run all reproductions of papers and keep their records (half an hour of CPU time)
 	python tools/write_papers.py
 
-published: $(VENV)/.extension $(VENV)/.dependencies  ## write docs/published.md: what is planned beside what others measured
-	python tools/write_published.py
-
-trust: $(VENV)/.extension $(VENV)/.dependencies  ## coverage, mutants, races, fuzzing: docs/trust.md (three hours of CPU time); TRUST="kernels" for a part
+trust: $(VENV)/.extension $(VENV)/.dependencies  # coverage, mutants, races, fuzzing: kept for the site (three hours of CPU time); TRUST="kernels" for a part
 	$(PIP) --group trust
 	python tools/write_trust.py $(TRUST)
 
-messages: $(VENV)/.dependencies  ## regenerate the descriptors of messages after a change in a .proto file
+messages: $(VENV)/.dependencies  # regenerate the descriptors of messages after a change in a .proto file
 	python tools/check_messages.py --write
 
 format: $(VENV)/.dependencies  ## let ruff and clang-format rewrite
@@ -125,7 +133,7 @@ format: $(VENV)/.dependencies  ## let ruff and clang-format rewrite
 	ruff format .
 	clang-format -i $(CPP_SOURCES)
 
-hooks: $(VENV)/.dependencies  ## check each commit with the tools of .venv
+hooks: $(VENV)/.dependencies  # check each commit with the tools of .venv
 	prek install
 
 cpp-test: $(VENV)/.extension $(VENV)/.dependencies  ## the C++ library alone, without Python; each header alone
@@ -138,65 +146,65 @@ shipped: $(VENV)/.extension $(VENV)/.dependencies  # what `make sanitize` leaves
 	cmake --build --preset release --target shipped -- --quiet
 	ctest --preset shipped
 
-counts: shipped  ## instructions of fixed cases beside those kept (needs valgrind); COUNTS=--write keeps today's
+counts: shipped  # instructions of fixed cases beside those kept (needs valgrind); COUNTS=--write keeps today's
 	python tools/count_instructions.py build/release/cpp/tests/instructions $(COUNTS)
 
-sanitize: $(VENV)/.build  ## the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize: $(VENV)/.build  # the C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	cmake --preset sanitizers --log-level=WARNING
 	cmake --build --preset sanitizers -- --quiet
 	ctest --preset sanitizers
 
-sanitize-c: $(VENV)/.extension $(VENV)/.dependencies  ## the C interface inside Python, under AddressSanitizer and UndefinedBehaviorSanitizer
+sanitize-c: $(VENV)/.extension $(VENV)/.dependencies  # the C interface inside Python, under AddressSanitizer and UndefinedBehaviorSanitizer
 	TOPOPLACE_C_FLAGS="-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
-	ASAN_OPTIONS=detect_leaks=0 python -m pytest -n 0 tests/integrations/c/test_c_arguments.py tests/integrations/c/test_c_interface.py
+	ASAN_OPTIONS=detect_leaks=0 python -m pytest -n 0 tests/c/test_c_arguments.py tests/c/test_c_interface.py
 
-thread-sanitizer: $(VENV)/.build  ## kernels asked by several threads, under ThreadSanitizer
+thread-sanitizer: $(VENV)/.build  # kernels asked by several threads, under ThreadSanitizer
 	cmake --preset thread --log-level=WARNING
 	cmake --build --preset thread
 	ctest --preset thread
 
-aarch64: $(VENV)/.build  ## the C++ tests on an emulated aarch64 (needs g++-aarch64-linux-gnu and qemu-user-static)
+aarch64: $(VENV)/.build  # the C++ tests on an emulated aarch64 (needs g++-aarch64-linux-gnu and qemu-user-static)
 	cmake --preset aarch64 --log-level=WARNING
 	cmake --build --preset aarch64 -- --quiet
 	ctest --preset aarch64
 
-test-kubernetes: $(VENV)/.extension $(VENV)/.dependencies  ## a real API server and kube-scheduler, built once (7 CPU-minutes, Debian 12)
+test-kubernetes: $(VENV)/.extension $(VENV)/.dependencies  # a real API server and kube-scheduler, built once (7 CPU-minutes, Debian 12)
 	$(if $(TOPOPLACE_KUBERNETES_BINARIES),,python tools/kubernetes_binaries.py build/kubernetes)
 	TOPOPLACE_KUBERNETES_BINARIES=$${TOPOPLACE_KUBERNETES_BINARIES:-build/kubernetes/bin} \
-		python -m pytest tests/integrations/kubernetes/test_real_cluster.py -n 0
+		python -m pytest hosts/tests/kubernetes/test_real_cluster.py -n 0
 
-test-slurm: $(VENV)/.extension $(VENV)/.dependencies  ## the tests inside Slurm VERSION=22.05, 24.11 or 26.05 (root; debootstrap makes 400 MB once)
-	python tools/slurm_roots.py build/slurm $(VERSION) python -m pytest tests/integrations/slurm -n 2
+test-slurm: $(VENV)/.extension $(VENV)/.dependencies  # the tests inside Slurm VERSION=22.05, 24.11 or 26.05 (root; debootstrap makes 400 MB once)
+	python tools/slurm_roots.py build/slurm $(VERSION) python -m pytest hosts/tests/slurm -n 2
 
-mutants: $(VENV)/.extension $(VENV)/.dependencies  ## small faults, and which the tests find; MUTANTS="cpp/src/flow --count 50"
+mutants: $(VENV)/.extension $(VENV)/.dependencies  # small faults, and which the tests find; MUTANTS="cpp/src/flow --count 50"
 	$(PIP) --group mutants
 	python tools/mutants.py $(MUTANTS)
 
-tidy: $(VENV)/.dependencies  ## clang-tidy on the C++ library
+tidy: $(VENV)/.dependencies  # clang-tidy on the C++ library
 	$(PIP) --group tidy
 	cmake --preset tidy --log-level=WARNING
 	cmake --build --preset tidy
 
-fuzz: $(VENV)/.dependencies  ## libFuzzer on every body in cpp/fuzz (needs clang++ 16 or newer); FUZZ_SECONDS=600 for longer
+fuzz: $(VENV)/.dependencies  # libFuzzer on every body in cpp/fuzz (needs clang++ 16 or newer); FUZZ_SECONDS=600 for longer
 	@command -v clang++ >/dev/null || { echo "make fuzz needs clang++ 16 or newer with libFuzzer; without it, make cpp-test replays the corpus" >&2; exit 1; }
 	cmake --preset fuzz --log-level=WARNING
 	cmake --build --preset fuzz
 	for body in build/fuzz/cpp/fuzz/fuzz_*; do test ! -x $$body -o -d $$body || \
 		$$body -max_total_time=$(FUZZ_SECONDS) cpp/fuzz/corpus/$$(basename $$body) || exit 1; done
 
-fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies  ## atheris on the readers of texts; FUZZ_PARSERS="system_xml hwloc_xml" for some
+fuzz-parsers: $(VENV)/.extension $(VENV)/.dependencies  # atheris on the readers of texts; FUZZ_PARSERS="system_xml hwloc_xml" for some
 	$(PIP) --group fuzz
 	for format in $(FUZZ_PARSERS); do python fuzz/fuzz_parsers.py $$format -max_total_time=$(FUZZ_SECONDS) || exit 1; done
 
-bench: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside other libraries, policies at four sizes: docs/benchmarks.md
+bench: $(VENV)/.extension $(VENV)/.dependencies  ## kernels beside other libraries, policies at four sizes: kept for the site
 	$(PIP) --group peers
 	python benchmarks/page.py
 
-bench-each: $(VENV)/.extension $(VENV)/.dependencies  ## all benchmarks, one after the other, under pytest-benchmark
+bench-each: $(VENV)/.extension $(VENV)/.dependencies  # all benchmarks, one after the other, under pytest-benchmark
 	python -m pytest benchmarks --benchmark-enable --benchmark-only --benchmark-columns=min,median,iqr,rounds
 
-bars: $(VENV)/.extension $(VENV)/.dependencies  ## the speeds we promise; PEERS=--peers adds other libraries
+bars: $(VENV)/.extension $(VENV)/.dependencies  # the speeds we promise; PEERS=--peers adds other libraries
 	$(if $(PEERS),$(PIP) --group peers)
 	python benchmarks/check_bars.py $(PEERS)
 
@@ -207,10 +215,10 @@ build/.wheel: $(VENV)/.extension $(VENV)/.dependencies $(PACKAGE_SOURCES) tools/
 	python tools/check_wheel.py build/wheel
 	@touch $@
 
-reproducible: $(VENV)/.extension  ## the source distribution and the wheel, built twice: are they the same bytes?
+reproducible: $(VENV)/.extension  # the source distribution and the wheel, built twice: are they the same bytes?
 	python tools/check_reproducible.py
 
-newest:  ## the newest release of every dependency, into constraints.txt; then `make test`
+newest:  # the newest release of every dependency, into constraints.txt; then `make test`
 	rm -rf $(VENV)
 	: >constraints.txt
 	$(MAKE) $(VENV)/.extension $(VENV)/.dependencies

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from topoplace.experiments.capacity import (
+from topoplace_lab.capacity import (
     TABLE_II,
     CapacityJob,
     CapacityPlanner,

@@ -26,9 +26,9 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.experiments.suite import topologies
 from topoplace.jobs.traffic import Traffic
 from topoplace.objectives.communication import communication_time
+from topoplace_lab.suite import topologies
 
 MACHINES: Final = ("dgx1-v100", "summit", "l40s-8", "dgx-h100")
 CLUSTER: Final = "h100-x64"

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from topoplace import machines
-from topoplace.integrations.kubernetes.device_plugin import DevicePlugin, PreferredAllocation
-from topoplace.integrations.kubernetes.testing.kubelet import Kubelet, PluginCalls
+from topoplace_hosts.kubernetes.device_plugin import DevicePlugin, PreferredAllocation
+from topoplace_hosts.kubernetes.testing.kubelet import Kubelet, PluginCalls
 
 NAMES = ("dgx1-v100", "dgx-h100", "dgx2")
 

@@ -17,10 +17,10 @@ import time
 from collections.abc import Sequence
 
 import topoplace as tp
-from topoplace.discovery.research.trace_nodes import read_nodes
-from topoplace.experiments.simulate import read_workload
 from topoplace.objectives.expected_fragmentation import TypicalJobs
 from topoplace.text_formats import packed
+from topoplace_lab.research.trace_nodes import read_nodes
+from topoplace_lab.simulate import read_workload
 
 RATIO = 1.3
 POLICIES = (

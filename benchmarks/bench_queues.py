@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.experiments.papers.tsubame.generator import workload
-from topoplace.experiments.papers.tsubame.machine import MODEL, NODE, machines
-from topoplace.experiments.simulate import Workload, simulate
+from topoplace_lab.papers.tsubame.generator import workload
+from topoplace_lab.papers.tsubame.machine import MODEL, NODE, machines
+from topoplace_lab.simulate import Workload, simulate
 
 NODES = 480
 QUEUES = ("g-queue", "r-queue")

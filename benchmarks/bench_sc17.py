@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import pytest
 
 import topoplace as tp
-from topoplace.experiments.papers.sc17.measured import authors_profile
-from topoplace.experiments.simulate import ProfiledTime, Workload, simulate
 from topoplace.policies import Explanation, Plan, Policy, QueuedJob
+from topoplace_lab.papers.sc17.measured import authors_profile
+from topoplace_lab.simulate import ProfiledTime, Workload, simulate
 
 POLICIES = ("fcfs", "best-fit", "topo-aware", "topo-aware-p")
 SCENARIOS = {1000: 10.0, 200: 0.49}

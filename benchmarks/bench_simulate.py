@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from topoplace.experiments.papers.mapa import MACHINES, topology_of
-from topoplace.experiments.simulate import Workload, simulate
+from topoplace_lab.papers.mapa import MACHINES, topology_of
+from topoplace_lab.simulate import Workload, simulate
 
 TIE_BREAKS = ("lexicographic", "artifact")
 POLICIES = ("baseline", "mapa-topo-aware", "mapa-greedy", "mapa-preserve")

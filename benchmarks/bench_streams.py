@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 import topoplace as tp
-from topoplace.experiments.simulate import Discipline, Workload, simulate
+from topoplace_lab.simulate import Discipline, Workload, simulate
 
 MACHINES: Final = 64
 PORT: Final = 50.0

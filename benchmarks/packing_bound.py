@@ -14,7 +14,7 @@ import highspy
 import numpy as np
 
 import topoplace as tp
-from topoplace.experiments.capacity.planners.highs_model import highs
+from topoplace_lab.capacity.planners.highs_model import highs
 
 THRESHOLDS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5)
 Kind = tuple[int, float, float, frozenset[str]]

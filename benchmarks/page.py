@@ -1,7 +1,7 @@
-"""Write docs/benchmarks.md: every kernel next to other libraries, every policy at four sizes; five minutes.
+"""Measure every kernel next to other libraries, every policy at four sizes; five minutes. The site shows what is kept.
 
-python benchmarks/page.py                write the page
-python benchmarks/page.py -o page.md     write it elsewhere
+python benchmarks/page.py                keep what was measured
+python benchmarks/page.py -o other.json  write it elsewhere
 python benchmarks/page.py --seconds 0.1  measure each case for a shorter time (2 s of CPU time by default)
 
 Libraries that are not installed are left out, and named. `make bench` installs those that pip has.
@@ -13,18 +13,17 @@ import argparse
 import sys
 from pathlib import Path
 
+from duels import record
 from duels.duel import fight
 from duels.kernel_duels import duels
-from duels.page_text import page, this_machine
+from duels.page_text import this_machine
 from duels.policy_times import SIZES, decision_times
-
-PAGE = Path(__file__).parents[1] / "docs/benchmarks.md"
 
 
 def main(arguments: list[str]) -> int:
-    """Measure everything and write the page."""
+    """Measure everything and write the record."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("-o", "--output", type=Path, default=PAGE, help="the file to write")
+    parser.add_argument("-o", "--output", type=Path, default=record.KEPT, help="the file to write")
     parser.add_argument("--seconds", type=float, default=2.0, help="CPU time for each case")
     given = parser.parse_args(arguments)
     machine = this_machine()
@@ -36,7 +35,7 @@ def main(arguments: list[str]) -> int:
     for size in SIZES:
         print(f"policies: {size:,} GPUs", file=sys.stderr, flush=True)
         times += decision_times(size)
-    given.output.write_text(page(machine, outcomes, times), encoding="utf-8")
+    record.Record(machine, outcomes, times).write(given.output)
     return 0
 
 

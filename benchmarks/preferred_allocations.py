@@ -15,8 +15,8 @@ from statistics import mean, median
 
 import topoplace as tp
 from topoplace.engine.machines.machine_class import mask_of
-from topoplace.integrations.kubernetes.device_plugin import PreferredAllocation
-from topoplace.policies.nvidia_allocator import Scores
+from topoplace_hosts.kubernetes.device_plugin import PreferredAllocation
+from topoplace_lab.policies.nvidia_allocator import Scores
 
 Gpus = tuple[int, ...]
 Chooser = Callable[[Sequence[int], Sequence[int], int], Sequence[int]]

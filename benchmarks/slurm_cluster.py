@@ -25,7 +25,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests" / "support"))
 from slurm_jobs import SEES, seen, states
 from slurm_load import PlacerProcess
 from topoplace import Topology, machines
-from topoplace.integrations.slurm.testing import SlurmCluster
+from topoplace_hosts.slurm.testing import SlurmCluster
 
 _SCHEDULING = ("sched_interval=1", "sched_min_interval=50000", "bf_interval=5", "default_queue_depth=1000")
 QUEUE = {"SchedulerParameters": ",".join((*_SCHEDULING, "batch_sched_delay=0"))}

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import topoplace as tp
-from topoplace.experiments.report import plots
-from topoplace.experiments.simulate import Workload, simulate
+from topoplace_lab.report import plots
+from topoplace_lab.simulate import Workload, simulate
 
 topology = tp.machines.get("torus2d-16")
 workload = Workload.mapa(num_jobs=100, seed=1)

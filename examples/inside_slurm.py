@@ -5,10 +5,10 @@ from __future__ import annotations
 import time
 
 from topoplace import Topology, machines, policies
-from topoplace.integrations.slurm.client.commands import SlurmCommands
-from topoplace.integrations.slurm.placer import Placer
-from topoplace.integrations.slurm.testing import SlurmCluster, missing_programs
-from topoplace.integrations.state import Journal
+from topoplace_hosts.journal import Journal
+from topoplace_hosts.slurm.client.commands import SlurmCommands
+from topoplace_hosts.slurm.placer import Placer
+from topoplace_hosts.slurm.testing import SlurmCluster, missing_programs
 
 
 def main() -> None:

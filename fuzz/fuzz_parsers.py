@@ -24,8 +24,8 @@ LIMITS = ["-timeout=1", f"-max_len={LONGEST}", "-rss_limit_mb=1024"]
 
 def main() -> None:
     """Fuzz the parser that the command line names."""
-    format = next(one for one in discovery.FORMATS if one.module.endswith(f".{sys.argv[1]}"))
-    for one in discovery.FORMATS:
+    format = next(one for one in discovery.formats() if one.module.endswith(f".{sys.argv[1]}"))
+    for one in discovery.formats():
         one.recognised("")  # imports it
     for name in [name for name in sys.modules if name.startswith("topoplace")]:
         instrument(sys.modules[name])

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from topoplace import errors
 
 
@@ -16,15 +17,18 @@ from topoplace import errors
 def test_the_extra_that_installs_it_is_named(
     module: str, repository: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    project = tomllib.loads((repository / "pyproject.toml").read_text("utf-8"))["project"]
-    package, extra = errors._OPTIONAL_PACKAGES[module]
+    package, wanted = errors._OPTIONAL_PACKAGES[module]
+    distribution, _, extra = wanted.rstrip("]").partition("[")
+    folder = repository / distribution.removeprefix("topoplace").removeprefix("-")
+    project = tomllib.loads((folder / "pyproject.toml").read_text("utf-8"))["project"]
     assert extra in project["optional-dependencies"]
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(ModuleNotFoundError) as caught:
         errors.require_package(module, "this")
-    assert str(caught.value) == f"this needs {package}: pip install 'topoplace[{extra}]'"
+    assert str(caught.value) == f"this needs {package}: pip install '{wanted}'"
 
 
+@whole
 def test_conversions_name_what_they_need(monkeypatch: pytest.MonkeyPatch) -> None:
     topology = tp.machines.get("minsky")
     run = tp.simulate(topology, tp.simulate.Workload.mapa(1), tp.policies.get("baseline"))
@@ -34,5 +38,5 @@ def test_conversions_name_what_they_need(monkeypatch: pytest.MonkeyPatch) -> Non
         ImportError, match=r"^to_networkx needs networkx: pip install 'topoplace\[networkx\]'$"
     ):
         topology.to_networkx()
-    with pytest.raises(ImportError, match=r"^to_pandas needs pandas: pip install 'topoplace\[pandas\]'$"):
+    with pytest.raises(ImportError, match=r"^to_pandas needs pandas: pip install 'topoplace-lab\[pandas\]'$"):
         run.to_pandas()

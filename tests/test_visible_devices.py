@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from topoplace.topology.makers import Maker, maker_of, of_model
 
 
@@ -59,6 +60,7 @@ def topology_of(text: str) -> tp.Topology:
     return found
 
 
+@whole
 @pytest.mark.parametrize(
     ("text", "expected"),
     [

@@ -1,4 +1,4 @@
-"""Compile the .proto files of the integrations and compare them with the committed descriptors, or write these."""
+"""Compile the .proto files of topoplace_hosts and compare them with the committed descriptors, or write these."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 from grpc_tools import protoc
 
-INTEGRATIONS = Path(__file__).parents[1] / "python" / "topoplace" / "integrations"
+INTEGRATIONS = Path(__file__).parents[1] / "hosts" / "topoplace_hosts"
 BYTES_PER_LINE = 50
 
 

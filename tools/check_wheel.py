@@ -12,8 +12,6 @@ from typing import Any
 
 BELONGS = re.compile(
     r"topoplace/(?!_core\.)[\w/]+\.py|topoplace/_core\.[\w-]+\.so|topoplace/_core\.pyi|topoplace/py\.typed"
-    r"|topoplace/integrations/slurm/files/[\w-]+\.(?:lua|sh|service|timer)"
-    r"|topoplace/experiments/report/page/(?:(?:page|report)\.html|page\.css|(?:gantt|shell|report)\.js)"
     r"|topoplace/cli/explorer/(?:page\.(?:html|css|js)|(?:words|server|drawing|queue)\.js)"
     r"|topoplace-[\d.]+\.data/data/share/man/man1/topoplace\.1"
     r"|topoplace-[\d.]+\.dist-info/(?:METADATA|RECORD|WHEEL|entry_points\.txt|licenses/LICENSE|sboms/[\w.-]+\.json)"

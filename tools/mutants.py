@@ -78,7 +78,7 @@ class Copy:
         names = git("ls-files", "--cached", "--others", "--exclude-standard")
         for name in names:
             self.restore(Path(name))
-        for folder in ("python", "tests", "cpp"):
+        for folder in ("python", "lab", "hosts", "tests", "cpp"):
             for path in (root / folder).rglob("*.[pch]*"):
                 if path.is_file() and str(path.relative_to(root)) not in names:
                     path.unlink()  # it is gone since the last run
@@ -86,7 +86,7 @@ class Copy:
         self.environment = {
             "TOPOPLACE_SHARED": str(REPOSITORY.parent / "shared"),
             **os.environ,
-            "PYTHONPATH": f"{root / 'python'}:{root / 'tools'}",
+            "PYTHONPATH": f"{root / 'python'}:{root / 'lab'}:{root / 'hosts'}:{root / 'tools'}",
             "PYTHONDONTWRITEBYTECODE": "1",
         }
 

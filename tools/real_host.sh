@@ -80,8 +80,8 @@ else say "not there" collective "a second GPU"; fi
 plugin='
 import sys
 from topoplace import Topology
-from topoplace.integrations.kubernetes.device_plugin.device_list import DeviceList
-from topoplace.integrations.kubernetes.device_plugin.nvml_health import NvmlHealth
+from topoplace_hosts.kubernetes.device_plugin.device_list import DeviceList
+from topoplace_hosts.kubernetes.device_plugin.nvml_health import NvmlHealth
 topology = Topology.from_json(open(sys.argv[1]).read())
 listed = next(DeviceList({gpu.uuid or gpu.name: gpu for gpu in topology.gpus}).watch(lambda: True))
 unhealthy = NvmlHealth()()

@@ -1,6 +1,6 @@
 """Run a command, such as the tests, next to another version of Slurm: inside a Debian release that has it, by chroot.
 
-`python tools/slurm_roots.py build/slurm 24.11 python -m pytest tests/integrations/slurm` makes build/slurm/24.11 with
+`python tools/slurm_roots.py build/slurm 24.11 python -m pytest hosts/tests/slurm` makes build/slurm/24.11 with
 debootstrap if it is not there yet (two to three minutes, 400 MB), and runs the command inside, in this repository and
 with this Python. Without a command it only makes the folder. It needs root's rights and debootstrap; this host stays as
 it is: what is mounted in the folder is seen by the command alone.

@@ -1,7 +1,7 @@
 """Run the tests of the files changed since main, quickly enough to do so before every commit.
 
-For a changed file of the package, this runs the folder of `tests/` that mirrors its own. A changed test runs itself;
-any other change (tools, pyproject, docs) runs `tests/house`. For C++, use `make cpp-test`.
+For a changed file of a package, this runs the folder that mirrors its own: of `tests/`, `lab/tests/` or `hosts/tests/`.
+A changed test runs itself; any other change (tools, pyproject, docs) runs `tests/house`. For C++, use `make cpp-test`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,13 @@ import sys
 from pathlib import Path
 
 REPOSITORY = Path(__file__).parents[1]
-PACKAGE = Path("python/topoplace")
+TESTS = {
+    "python/topoplace": "tests",
+    "lab/topoplace_lab": "lab/tests",
+    "hosts/topoplace_hosts": "hosts/tests",
+}
+"""The folder with the tests of each package."""
 # Where the tests of a module or package are, if `tests/` does not mirror it.
-WINGS = ("experiments",)
-"""Folders of the package that the tests leave out."""
 ELSEWHERE = {
     "placement.py": "tests/test_placement.py",
     "testing": "tests/contract",
@@ -37,18 +40,17 @@ def git(*arguments: str) -> list[str]:
 
 def tests_of(path: Path) -> str | None:
     """Return the nearest test file or folder that covers `path`; None if C++ tests cover it."""
-    if path.parts[0] == "tests" and path.name.startswith("test_"):
+    if "tests" in path.parts and path.name.startswith("test_"):
         return str(path)
     if path.parts[0] == "cpp":
         return None
-    if path.is_relative_to(PACKAGE):
-        below = path.relative_to(PACKAGE)
-        if below.parts[0] in WINGS:
-            below = Path(*below.parts[1:])
-        if below.parts[0] in ELSEWHERE:
-            return ELSEWHERE[below.parts[0]]
-        folders = (Path("tests") / part for part in below.parents if part.parts)
-        return next((str(found) for found in folders if (REPOSITORY / found).is_dir()), "tests/house")
+    for package, tests in TESTS.items():
+        if path.is_relative_to(package):
+            below = path.relative_to(package)
+            if below.parts[0] in ELSEWHERE:
+                return ELSEWHERE[below.parts[0]]
+            folders = (Path(tests) / part for part in below.parents if part.parts)
+            return next((str(found) for found in folders if (REPOSITORY / found).is_dir()), "tests/house")
     return "tests/house"
 
 
@@ -63,7 +65,7 @@ def main(arguments: list[str]) -> int:
         print(f"nothing has changed since {base} that Python tests cover")
         return 0
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(os.cpu_count() or 1)]
-    command += ["-m", "not reproduction", *chosen]
+    command += ["-m", "not reproduction and not deep", *chosen]
     print(" ".join(command[1:]))
     return subprocess.run(command, cwd=REPOSITORY).returncode
 

@@ -16,7 +16,12 @@ import coverage
 import pytest
 
 REPORT = Path("build/tests_by_line.json")
-recorder = coverage.Coverage(source=["python/topoplace"], data_file=None, config_file=False, messages=False)
+recorder = coverage.Coverage(
+    source=["python/topoplace", "lab/topoplace_lab", "hosts/topoplace_hosts"],
+    data_file=None,
+    config_file=False,
+    messages=False,
+)
 seconds: dict[str, float] = {}
 
 

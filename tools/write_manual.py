@@ -1,13 +1,13 @@
-"""Write docs/command-line.md and the manual page, both made from the command line's parser.
+"""The page of all commands and the manual page, both made from the command line's parser.
 
-`python tools/write_manual.py` writes docs/command-line.md, `--check` says whether it is up to date, and `--man FILE`
-writes the manual page, as the build of a wheel does. It needs no package but this one, and not its extension.
+`python tools/write_manual.py --man FILE` writes the manual page, as the build of a wheel does; `make docs` shows the
+page of commands. It needs no package but this one, and not its extension.
 """
 
 from __future__ import annotations
 
+import argparse
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,9 +21,9 @@ SCHEMAS = REPOSITORY / "docs" / "schemas"
 INTRODUCTION = """\
 # The command line
 
-This page is made from the program's `--help` by `python tools/write_manual.py`; `man topoplace` shows the same, where
-topoplace was installed from a wheel. Misspelt names get a suggestion, and `topoplace completion SHELL` completes them.
-`topoplace example --all` writes the files that the examples name.
+This page is made from the program's `--help`; `man topoplace` shows the same, where topoplace was installed from a
+wheel. Misspelt names get a suggestion, and `topoplace completion SHELL` completes them. `topoplace example --all`
+writes the files that the examples name.
 
 Results go to standard output, errors, warnings and progress to standard error. A bar with the time left appears after a
 second, on terminals only (extra `cli`).
@@ -126,20 +126,7 @@ def _roff(text: str) -> str:
     return f"\\&{text}" if text.startswith((".", "'")) else text
 
 
-def main(arguments: list[str]) -> int:
-    """Write a page, or check it; return 1 if docs/command-line.md is not up to date."""
-    tree = command_tree(cli.command_parser())
-    path = REPOSITORY / "docs" / "command-line.md"
-    if arguments[:1] == ["--man"]:
-        Path(arguments[1]).write_text(page(tree), "utf-8")
-    elif arguments == ["--check"]:
-        if path.read_text("utf-8") != markdown(tree):
-            print(f"{path.name} is not up to date: python tools/write_manual.py")
-            return 1
-    else:
-        path.write_text(markdown(tree), "utf-8")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("--man", metavar="FILE", type=Path, required=True, help="the manual page to write")
+    parser.parse_args().man.write_text(page(command_tree(cli.command_parser(with_added=False))), "utf-8")

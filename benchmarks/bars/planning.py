@@ -11,7 +11,7 @@ import bench_flow
 from bars.bar import Bar, Measure
 from instances.flow_live import churned
 from timing.yardstick import Yardstick
-from topoplace.experiments.capacity import CapacityPlanner, Planner, SearchPlanner
+from topoplace_lab.capacity import CapacityPlanner, Planner, SearchPlanner
 
 KEPT = (  # machines, load, milliseconds; if places are short, every change moves the prices of all of them
     (1_000, 0.95, 15),

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.experiments.simulate import Workload, simulate
+from topoplace_lab.simulate import Workload, simulate
 
 JOBS = 1_000_000
 MACHINES = 1_000

@@ -19,14 +19,14 @@ from threading import Event, Thread
 from typing import Any
 
 import topoplace as tp
-from topoplace.integrations.kubernetes.client.access import Access
-from topoplace.integrations.kubernetes.extender import Extender, ExtenderServer
-from topoplace.integrations.kubernetes.objects.node import node
-from topoplace.integrations.kubernetes.objects.pod import Pod, pod
-from topoplace.integrations.kubernetes.scheduler import ClusterState, Scheduler, decide
-from topoplace.integrations.kubernetes.scheduler.calls import RequestOutcome
-from topoplace.integrations.kubernetes.testing import ApiServer
 from topoplace.placement import Refusal
+from topoplace_hosts.kubernetes.client.access import Access
+from topoplace_hosts.kubernetes.extender import Extender, ExtenderServer
+from topoplace_hosts.kubernetes.objects.node import node
+from topoplace_hosts.kubernetes.objects.pod import Pod, pod
+from topoplace_hosts.kubernetes.scheduler import ClusterState, Scheduler, decide
+from topoplace_hosts.kubernetes.scheduler.calls import RequestOutcome
+from topoplace_hosts.kubernetes.testing import ApiServer
 
 NODES, LOAD = 12_500, 0.9
 GPU = "nvidia.com/gpu"

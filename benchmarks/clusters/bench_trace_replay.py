@@ -17,7 +17,7 @@ import time
 import numpy as np
 
 import topoplace as tp
-from topoplace.experiments.simulate import FixedTime, StepTime, Workload, read_workload
+from topoplace_lab.simulate import FixedTime, StepTime, Workload, read_workload
 
 PER_LEAF = 32
 

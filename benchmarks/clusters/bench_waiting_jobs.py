@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import pytest
 
 import topoplace as tp
-from topoplace.experiments.simulate import JobRecord
-from topoplace.experiments.simulate.scheduling import PlannedQueue, Queue, queue_of
-from topoplace.experiments.simulate.workloads.submitted_job import SubmittedJob
 from topoplace.policies import Policy
+from topoplace_lab.simulate import JobRecord
+from topoplace_lab.simulate.scheduling import PlannedQueue, Queue, queue_of
+from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob
 
 MACHINES = 100
 LENGTHS = (100, 1_000, 10_000, 100_000)

@@ -26,7 +26,7 @@ from instances.flow_live import SEED, Live
 from libraries import flow_libraries, partition_libraries
 from timing.measure import Contender, Prepared
 from topoplace import collective, kernels
-from topoplace.experiments.capacity import CapacityPlanner
+from topoplace_lab.capacity import CapacityPlanner
 
 ENUMERATED = (
     *match_peers.QUICK,

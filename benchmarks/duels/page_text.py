@@ -58,7 +58,7 @@ class Machine(NamedTuple):
     compiler: str
     packages: dict[str, str]
     """Releases of the packages that are installed."""
-    load: float
+    load: float | None
     """Processes that wanted to run when the measurement began, others' alone."""
 
 
@@ -111,7 +111,7 @@ def facts(machine: Machine) -> str:
     packages = ", ".join(f"{name} {release}" for name, release in machine.packages.items())
     built = f"Python {machine.python}, {machine.compiler}; {packages}"
     text = f"Measured on {machine.cores} cores ({machine.processor}), {built}."
-    if machine.load > QUIET:
+    if machine.load is not None and machine.load > QUIET:
         text += (
             f" Other programs used the machine when the measurement began (load {machine.load:.1f}): single times are "
             "longer than on an idle one, and ratios are less certain."

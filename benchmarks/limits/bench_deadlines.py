@@ -16,9 +16,9 @@ import numpy as np
 import topoplace as tp
 from topoplace import kernels
 from topoplace.errors import SearchTimeoutError
-from topoplace.experiments import capacity
-from topoplace.experiments.capacity.planners.local_search import found_by
-from topoplace.experiments.capacity.planners.native_tables import tables_of
+from topoplace_lab import capacity
+from topoplace_lab.capacity.planners.local_search import found_by
+from topoplace_lab.capacity.planners.native_tables import tables_of
 
 SIZES = (64, 256, 1024, 2048, 4096)
 TIMEOUTS = (0.05, 0.1)

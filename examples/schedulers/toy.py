@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from topoplace import Cluster, JobGraph, MoveCosts, Topology, machines, make_room, policies
-from topoplace.integrations.state import Entry, Journal, Stage, reconcile
-from topoplace.integrations.state.entry import named
 from topoplace.placement import Placement
+from topoplace_hosts.journal import Entry, Journal, Stage, reconcile
+from topoplace_hosts.journal.entry import named
 
 Launcher = Callable[[str, Sequence[int]], None]
 Running = Mapping[str, Sequence[int]]

@@ -5,7 +5,7 @@ milliseconds and loads neither plotting, networkx nor the simulator.
 
 To change:
 
-- Public names: `_HOME` and `_MODULES` here, and `CONTRACT` in `tests/house/test_house.py`.
+- Public names: the imports for type checkers here, which `_lazy.py` reads; `CONTRACT` in `tests/house/test_house.py`.
 - How a placed job starts, GPU numbers, remote GPUs' servers: `launch/`.
 - What methods of the values ask of modules above them: `_OF_VALUES` here, `_above.py`.
 - How the smallest number that suffices is searched: `_fewest.py`; the lock of a file's only writer: `_file_lock.py`;
@@ -14,12 +14,12 @@ To change:
 
 from __future__ import annotations
 
-import importlib
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace import _above
+from topoplace import _above, _installed
+from topoplace._lazy import lazily
 
-if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
+if TYPE_CHECKING:
     from topoplace import collective as collective
     from topoplace import discovery as discovery
     from topoplace import drawing as drawing
@@ -43,9 +43,6 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.errors import SnapshotError as SnapshotError
     from topoplace.errors import TopologyError as TopologyError
     from topoplace.errors import TopoplaceError as TopoplaceError
-    from topoplace.experiments import capacity as capacity
-    from topoplace.experiments.simulate import simulate as simulate
-    from topoplace.integrations import state as state
     from topoplace.jobs.collectives import Collective as Collective
     from topoplace.jobs.groups import Group as Group
     from topoplace.jobs.job_graph import JobGraph as JobGraph
@@ -78,68 +75,7 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
 
 __version__ = "0.1.0"
 DEFAULT_POLICY: Final = "least-time"
-"""The policy of whatever decides and is not asked for another; also `policies.DEFAULT`."""
-
-_HOME = {
-    "AllocationError": "errors",
-    "Binding": "binding",
-    "Cluster": "cluster.cluster",
-    "Collective": "jobs.collectives",
-    "CommunicationTime": "objectives.communication",
-    "Component": "topology.devices",
-    "ComponentKind": "topology.devices",
-    "DistanceWeights": "topology.links.distance",
-    "Fabric": "topology.fabric",
-    "Gpu": "topology.devices",
-    "Group": "jobs.groups",
-    "HostResources": "cluster.hosts",
-    "HostShare": "placement",
-    "JobGraph": "jobs.job_graph",
-    "JobGraphError": "errors",
-    "JournalError": "errors",
-    "Launch": "binding",
-    "Level": "topology.fabric",
-    "Link": "topology.links.link",
-    "LinkKind": "topology.links.link",
-    "MoveCosts": "moving",
-    "NetworkProfile": "jobs.network_profile",
-    "Nic": "topology.devices",
-    "PerformanceProfile": "jobs.performance_profile",
-    "Placement": "placement",
-    "Plan": "engine.plan",
-    "Policy": "engine.policy",
-    "Refusal": "placement",
-    "SnapshotError": "errors",
-    "Topology": "topology.topology",
-    "TopologyError": "errors",
-    "TopoplaceError": "errors",
-    "Traffic": "jobs.traffic",
-    "communication_time": "objectives.communication",
-    "defragment": "moving",
-    "make_room": "moving",
-    "place": "policies.least_time.policy",
-    "place_all": "policies.several_jobs",
-    "read": "discovery.registry",
-}
-"""The module below `topoplace` that defines each public class and function."""
-
-_MODULES = {
-    "capacity": "experiments.capacity",
-    "collective": "collective",
-    "discovery": "discovery",
-    "drawing": "drawing",
-    "kernels": "kernels",
-    "links": "topology.links.link_catalogue",
-    "machines": "machines",
-    "mig": "mig",
-    "objectives": "objectives",
-    "policies": "policies",
-    "simulate": "experiments.simulate",
-    "snapshot": "snapshot",
-    "state": "integrations.state",
-    "testing": "testing",
-}
-"""The modules that are public as modules; `simulate` can be called."""
+"""The policy that decides unless another is named; also `policies.DEFAULT`."""
 
 _OF_VALUES = {
     "bindings": "launch.bindings:bindings",
@@ -153,7 +89,6 @@ _OF_VALUES = {
     "launched": "launch.launchers:launched",
     "numactl": "launch.environment:numactl",
     "parsed_job": "jobs.job_json:parsed",
-    "parsed_measurements": "collective.measuring.measurements_json:parsed",
     "parsed_rates": "topology.links.rates_json:parsed",
     "parsed_topology": "topology.topology_json:parsed",
     "server_environment": "launch.environment:server_environment",
@@ -161,27 +96,28 @@ _OF_VALUES = {
     "svg": "drawing:svg",
     "to_networkx": "topology.topology_networkx:to_networkx",
     "written_job": "jobs.job_json:written",
-    "written_measurements": "collective.measuring.measurements_json:written",
     "written_rates": "topology.links.rates_json:written",
     "written_topology": "topology.topology_json:written",
 }
-"""What methods of the values ask of modules above them, such as `Topology.cluster` of `topology.assemble`."""
+"""The functions that methods of the values call in modules above them: `Topology.cluster` calls `topology.assemble`."""
 _above.offer(__name__, _OF_VALUES)
 
+_get, _names, _own = lazily(__name__)
 if not TYPE_CHECKING:
-    __all__ = sorted({**_HOME, **_MODULES})
+    __all__ = _own
 
 
 def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        value = importlib.import_module(f"{__name__}.{_MODULES[name]}")
-    elif name in _HOME:
-        value = getattr(importlib.import_module(f"{__name__}.{_HOME[name]}"), name)
-    else:
-        raise AttributeError(f"module 'topoplace' has no attribute {name!r}")
+    """Return a public name of this package, or a module that an installed distribution adds, such as `simulate`."""
+    if name in _own:
+        return _get(name)
+    value = _installed.module(name)
+    if value is None:
+        why = _installed.how_to_get(name)
+        raise AttributeError(f"module 'topoplace' has no attribute {name!r}{why and f'; {why}'}")
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({**_HOME, **_MODULES})
+    return sorted({*_names(), *_installed.entry_points(_installed.MODULES)})

@@ -1,7 +1,7 @@
-"""What methods of the values, such as `Topology.from_nvidia_smi`, ask of modules above them.
+"""Functions that methods of the values, such as `Topology.from_nvidia_smi`, call in modules above them.
 
-No value imports what stands above it. It asks here for a function by name; the package's front door says which module
-has it, and the module is loaded at the first call.
+No value imports what stands above it. A value asks here for a function by name. The package's `__init__.py` names the
+function's module, which is loaded at the first call.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ _HOME: dict[str, str] = {}
 
 
 def offer(package: str, home: Mapping[str, str]) -> None:
-    """Let the values ask for functions by name; home: for each name, MODULE:FUNCTION below `package`."""
+    """Let the values ask for functions by name; home: MODULE:FUNCTION below `package`, by name."""
     _HOME.update({name: f"{package}.{where}" for name, where in home.items()})
 
 
 def given(name: str) -> Callable[..., Any]:
-    """Return a function that calls the one that is offered by this name."""
+    """Return a function that loads and calls the function offered under `name`."""
 
     @cache
     def found() -> Callable[..., Any]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 Error = type[ValueError]
 _FILE_NAME = re.compile(r"[^\s<>{}=|*?\",]{1,4000}\.(?:txt|json|xml|log|csv|conf|ya?ml|out|tar)(?:\.gz)?")
-"""One line that ends like the name of a file, and has none of the characters that texts about machines have."""
+"""A line that ends like a file name and has none of the characters of texts about machines."""
 MAX_ITEMS = 1 << 24
 """Limit on the items of a sequence; a longer one, such as range(10**9), is refused as a mistake."""
 
@@ -200,7 +200,7 @@ def ordered(value: Any, what: str, error: Error) -> tuple[Any, ...]:
 def array_of(value: object, what: str, error: Error) -> NDArray[Any]:
     """Return `value` as an array of any shape and dtype; refuse masked entries and rows of different lengths.
 
-    `numpy.asarray` takes masked entries for numbers.
+    (`numpy.asarray` would read masked entries as numbers.)
     """
     if np.ma.is_masked(value):
         raise error(f"{what} is an array with masked entries; numbers are needed")

@@ -1,4 +1,4 @@
-"""The least number that is enough, found with few questions."""
+"""Search of the least number that is enough, with few tests."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from collections.abc import Callable
 def fewest(most: int, enough: Callable[[int], bool]) -> int | None:
     """Return the least number of 1 to `most` that is enough; None if not even `most` is.
 
-    enough: a function of a number that, once true, is true of all larger ones. It is asked about each number at most
-    once, and about no more than 2 ceil(log2(n)) + 1 of them if n is the answer.
+    enough: a function of a number; if it is true of one, it is true of all larger ones. It is called at most once for
+    each number and, if n is the answer, at most 2 ceil(log2(n)) + 1 times.
     """
     too_few, number = 0, 1
     while too_few < most and not enough(number):

@@ -1,4 +1,4 @@
-"""The lock of a file: one program at a time holds it, and loses it when its process ends, however that ends."""
+"""The lock of a file: one process at a time holds it, and a process that ends, in any way, releases it."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _ABOUT_HOLDER = re.compile(r"process \d{1,10} on [\w.-]{1,255}")
 
 
 class FileLock:
-    """A file that this process has locked until `close`; a forked process does not have the lock of its parent.
+    """A file that this process holds locked until `close`; a forked child does not hold its parent's lock.
 
-    The file says which process that is, for the error of others, and it stays when the lock is given up.
+    The file contains the id of this process, for the error of others, and it stays when the lock is released.
     """
 
     def __init__(self, path: Path) -> None:
         """Lock the file at `path`, created if missing.
 
-        BlockingIOError, whose `strerror` says who holds it, if that is another; OSError if it cannot be locked at all.
+        Raise BlockingIOError if another process holds the lock; its `strerror` names the process. Raise OSError if the
+        file cannot be locked at all.
         """
         self._file = open(path, "a+", encoding="utf-8", errors="replace")  # noqa: SIM115 - it stays open
         try:
@@ -40,7 +41,7 @@ class FileLock:
         _held.add(self)
 
     def close(self) -> None:
-        """Give the lock up."""
+        """Release the lock."""
         self._file.close()
 
     def _holder(self) -> str:

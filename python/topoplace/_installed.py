@@ -1,7 +1,7 @@
-"""What other distributions add, found as entry points: commands, policies, formats, readers of schedulers, modules.
+"""Entry points that other distributions add: commands, policies, formats, readers of schedulers, modules.
 
-`topoplace-lab` studies placements, `topoplace-hosts` runs them in schedulers; both depend on this package, and it knows
-no more of them than the names that they bring, to say which one is missing.
+`topoplace-lab` studies placements, `topoplace-hosts` runs them in schedulers; both depend on this package. It knows
+only the names that they add, to say which distribution is missing.
 """
 
 from __future__ import annotations
@@ -16,44 +16,44 @@ if TYPE_CHECKING:
 
 COMMANDS: Final = "topoplace.commands"
 EXAMPLES: Final = "topoplace.examples"
+EXPLORE: Final = "topoplace.explore"
 FORMATS: Final = "topoplace.formats"
 MODULES: Final = "topoplace.modules"
 POLICIES: Final = "topoplace.policies"
 SNAPSHOTS: Final = "topoplace.snapshots"
-BROUGHT_BY: Final[Mapping[str, tuple[str, ...]]] = MappingProxyType(
-    {
-        "topoplace-lab": (
-            *(
-                "capacity",
-                "papers",
-                "profile",
-                "report",
-                "simulate",
-                "sweep",
-                "sweep suite",
-                "show measure",
-                "trace",
-            ),
-            *("fgd", "least-stranded", "dot-product", "vector-best-fit", "vector-worst-fit", "gpu-packing"),
-            *(
-                "gpu-clustering",
-                "random-fit",
-                "two-choices",
-                "kueue-best-fit",
-                "kueue-least-free",
-                "kueue-balanced",
-            ),
-            *("slurm-tree", "slurm-block", "volcano-binpack", "kubernetes-default", "nvidia-allocator"),
-        ),
-        "topoplace-hosts": ("kubernetes", "slurm", "state"),
-    }
+SHARING: Final = (
+    *("fgd", "least-stranded", "dot-product", "vector-best-fit", "vector-worst-fit"),
+    *("gpu-packing", "gpu-clustering", "random-fit", "two-choices"),
 )
-"""The names of commands, policies and modules by the distribution that brings them."""
+"""The policies of topoplace-lab that let jobs share GPUs."""
+POLICIES_OF_LAB: Final = (
+    *SHARING,
+    *("kueue-best-fit", "kueue-least-free", "kueue-balanced", "slurm-tree", "slurm-block"),
+    *("volcano-binpack", "kubernetes-default", "nvidia-allocator"),
+)
+"""The policies of topoplace-lab, in the order of lists."""
+_BROUGHT_BY: Final = {
+    "topoplace-lab": frozenset(
+        (
+            "capacity",
+            "papers",
+            "profile",
+            "report",
+            "show measure",
+            "simulate",
+            "sweep",
+            "sweep suite",
+            "trace",
+        )
+    ).union(POLICIES_OF_LAB),
+    "topoplace-hosts": frozenset(("kubernetes", "slurm", "state")),
+}
+"""The names of commands, policies and modules, by the distribution that adds them."""
 
 
 @cache
 def entry_points(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return what installed packages offer in a group, by name."""
+    """Return the entry points of a group in all installed packages, by name."""
     from importlib import metadata  # here, as most programs ask for nothing of others
 
     found: dict[str, tuple[EntryPoint, ...]] = {}
@@ -63,12 +63,18 @@ def entry_points(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 
 
 def loaded(group: str) -> Iterator[Any]:
-    """Yield what each entry point of a group stands for, in the order of their names."""
+    """Yield the object of each entry point of a group, in the order of their names."""
     for _, offered in sorted(entry_points(group).items()):
         yield offered[0].load()
 
 
+def module(name: str, group: str = MODULES) -> Any:
+    """Return the module that a distribution adds to `topoplace`, or to `group`, under this name; None if none does."""
+    offered = entry_points(group).get(name)
+    return offered[0].load() if offered else None
+
+
 def how_to_get(name: str) -> str:
-    """Return how to get what is called `name`, as the end of a sentence; "" if no distribution of ours brings it."""
-    found = [distribution for distribution, names in BROUGHT_BY.items() if name in names]
+    """Return how to install what is called `name`, as the end of a sentence; "" if no distribution of ours adds it."""
+    found = [distribution for distribution, names in _BROUGHT_BY.items() if name in names]
     return f"it comes with {found[0]}: pip install {found[0]}" if found else ""

@@ -14,11 +14,11 @@ _BETWEEN_UPDATES_S = 0.2
 
 
 class Progress:
-    """Shows a bar on standard error while the `with` block takes longer than a second.
+    """A bar on standard error, shown once the `with` block takes longer than a second.
 
-    what: what is done, such as "searching". fraction: returns how much of it is done, 0 to 1. limit_s: the work ends
-    after this time at the latest, in seconds. With neither, the bar shows only how long it has taken. enabled: whether
-    to show it; None means on terminals only. Without the package rich, nothing is shown.
+    what: the name of the work, such as "searching". fraction: returns the share of the work that is done, 0 to 1.
+    limit_s: the work ends after this many seconds at the latest. With neither, the bar shows only the elapsed time.
+    enabled: whether to show the bar; None means on terminals only. Without the package rich, nothing is shown.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Which known names an unknown one may mean."""
+"""Suggestions of known names for an unknown one."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ _LEAST_SIMILARITY = 0.6
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the question whether `name` means one of up to three known names that contain it or are similar.
-
-    An empty text if there is none.
+    """Return the question whether `name` means one of up to three known names that contain it or are similar; "" if
+    none is.
     """
     from difflib import get_close_matches  # here, as most starts of the command line need no suggestion
 
@@ -23,7 +22,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def not_one_of(name: str, known: Iterable[str]) -> str:
-    """Return what is wrong with a name that is not one of the known ones: all of them, and which may be meant."""
+    """Return an error message for an unknown name, which lists the known names and suggests similar ones."""
     known = tuple(known)
     hint = did_you_mean(name, known)
     return f"not one of {', '.join(known)}" + (f"; {hint}" if hint else "")

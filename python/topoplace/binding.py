@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """Where a task runs: its machine, its GPU, and what is near the GPU there.
+    """The place of a task: its machine, its GPU, and the CPUs and network adapter near that GPU.
 
-    The last four fields are None where they are unknown, and for a GPU of another machine, which the task reaches over
-    the network or which a pool lends.
+    The last four fields are None if unknown, and for a GPU of another machine (a remote GPU, or one that a pool lends).
     """
 
     task: int
@@ -31,17 +30,17 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """The files with which a placed job starts, and what to type."""
+    """The files with which a placed job starts, and the command that starts it."""
 
     files: Mapping[str, str]
     """The text of each file by its name."""
     command: str
-    """What to type in the directory with the files: on each machine for torchrun, else once."""
+    """The command to run in the directory with the files: on each machine for torchrun, else once."""
 
 
 @dataclass(frozen=True, slots=True)
 class LaunchDevice:
-    """A GPU as the process that uses it finds it: machine, number or UUID, and whether it is remote."""
+    """A GPU as its process addresses it: machine, number or UUID, and whether it is remote."""
 
     machine: str
     """Name of the GPU's machine."""
@@ -55,6 +54,6 @@ Environment = dict[str, str]
 Servers = Callable[[Sequence[LaunchDevice]], Mapping[str, str]]
 """A function from the devices of a machine's processes, in task order, to environment variables.
 
-The variables state where the client of a remote-GPU middleware, such as rCUDA, finds the remote devices. Only the
+The variables give the client of a remote-GPU middleware, such as rCUDA, the addresses of the remote devices. Only the
 caller knows these addresses.
 """

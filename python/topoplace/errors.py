@@ -10,20 +10,20 @@ from typing import Final
 
 # Module to import -> (name of the package in messages, extra of topoplace that installs it).
 _OPTIONAL_PACKAGES: Final = {
-    "argcomplete": ("argcomplete", "cli"),
-    "celpy": ("cel-python", "kubernetes"),
-    "defusedxml.sax": ("defusedxml", "discovery"),
-    "distributed": ("Dask", "dask"),
-    "grpc": ("grpcio", "kubernetes"),
-    "highspy": ("HiGHS", "capacity"),
-    "matplotlib.figure": ("matplotlib", "plot"),
-    "networkx": ("networkx", "networkx"),
-    "pandas": ("pandas", "pandas"),
-    "prometheus_client": ("prometheus-client", "slurm"),
-    "pyarrow.parquet": ("pyarrow", "parquet"),
-    "ray": ("Ray", "ray"),
-    "ray.train": ("Ray Train", "ray-train"),
-    "yaml": ("PyYAML", "discovery"),
+    "argcomplete": ("argcomplete", "topoplace[cli]"),
+    "celpy": ("cel-python", "topoplace-hosts[kubernetes]"),
+    "defusedxml.sax": ("defusedxml", "topoplace[discovery]"),
+    "distributed": ("Dask", "topoplace-lab[dask]"),
+    "grpc": ("grpcio", "topoplace-hosts[kubernetes]"),
+    "highspy": ("HiGHS", "topoplace-lab[capacity]"),
+    "matplotlib.figure": ("matplotlib", "topoplace[plot]"),
+    "networkx": ("networkx", "topoplace[networkx]"),
+    "pandas": ("pandas", "topoplace-lab[pandas]"),
+    "prometheus_client": ("prometheus-client", "topoplace-hosts[slurm]"),
+    "pyarrow.parquet": ("pyarrow", "topoplace-lab[parquet]"),
+    "ray": ("Ray", "topoplace-hosts[ray]"),
+    "ray.train": ("Ray Train", "topoplace-hosts[ray-train]"),
+    "yaml": ("PyYAML", "topoplace[discovery]"),
 }
 
 
@@ -42,18 +42,18 @@ class JobGraphError(TopoplaceError, ValueError):
 class AllocationError(TopoplaceError, ValueError):
     """Malformed host resources or a malformed placement, or a change that the state of the cluster does not allow.
 
-    It is also raised if a placement lacks data that launching its job needs. The cluster is unchanged.
+    Also raised if a placement lacks data that launching its job needs. The cluster is unchanged.
     """
 
 
 class PolicyError(TopoplaceError, TypeError):
-    """An answer of a policy that is not what its method must return, such as a list instead of a Placement."""
+    """A policy returned something else than its method must return, such as a list instead of a Placement."""
 
 
 class SearchTimeoutError(TopoplaceError, TimeoutError):
-    """A search that reached its limit of time or steps without a complete answer.
+    """A search reached its limit of time or steps without a complete answer.
 
-    `partial` holds the result found so far, None if there is none.
+    `partial` is the result found so far; None if there is none.
     """
 
     def __init__(self, message: str, partial: object) -> None:
@@ -62,11 +62,11 @@ class SearchTimeoutError(TopoplaceError, TimeoutError):
 
 
 class DeadlineError(TopoplaceError):
-    """The end of a block with a deadline (`kernels.deadline.deadline`) that came before a search in it was done."""
+    """The deadline of a block (`kernels.deadline.deadline`) passed before a search in the block finished."""
 
 
 class InfeasibleError(TopoplaceError, ValueError):
-    """Arguments of a kernel that no answer can satisfy, or for which its search found no answer."""
+    """No answer satisfies the arguments of a kernel, or its search found none."""
 
 
 class JournalError(TopoplaceError, ValueError):
@@ -88,13 +88,12 @@ class SnapshotError(TopoplaceError, ValueError):
 def require_package(module: str, what: str) -> None:
     """Import `module`, an optional package; ModuleNotFoundError says that `what` needs it and how to install it.
 
-    Called before the work that uses a package: a run of minutes must not end in a missing package.
-    module: a key of `_OPTIONAL_PACKAGES`, such as "matplotlib.figure".
-    what: the function or option that uses it.
+    Call it before the work that uses the package, so that a run of minutes does not end in a missing package. module: a
+    key of `_OPTIONAL_PACKAGES`, such as "matplotlib.figure". what: the function or option that uses it.
     """
     package, extra = _OPTIONAL_PACKAGES[module]
     try:
         importlib.import_module(module)
     except ImportError:
-        message = f"{what} needs {package}: pip install 'topoplace[{extra}]'"
+        message = f"{what} needs {package}: pip install '{extra}'"
         raise ModuleNotFoundError(message) from None

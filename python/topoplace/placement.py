@@ -36,7 +36,7 @@ _svg: Callable[..., str] = _above.given("svg")
 
 
 def keep_amounts(record: Any, *whole: str) -> None:
-    """Check the CPUs, the integers named `whole` and the memory of a new record, and keep them as numbers of Python."""
+    """Check the CPUs, the memory and the integers named `whole` of a new record, and store them as Python numbers."""
     cpus = record.cpus
     if type(cpus) is not int or not 0 <= cpus <= _LIMIT:
         object.__setattr__(record, "cpus", _checks.thousandths(cpus, "cpus", AllocationError, high=_LIMIT))
@@ -67,7 +67,7 @@ class HostShare:
 
 
 class Scores(dict[str, float]):
-    """Scores by name, read-only; it equals, and JSON and pickle write it as, a dictionary with the same items."""
+    """Scores by name, read-only; equal to a dictionary with the same items, and written as one by JSON and pickle."""
 
     __slots__ = ()
 
@@ -81,7 +81,7 @@ class Scores(dict[str, float]):
 
 
 def checked_scores(given: object, error: _checks.Error) -> Scores:
-    """Return `given` as `Scores`; `error` names a key that is no text or a value that is no number."""
+    """Return `given` as `Scores`; raise `error` for a key that is no string or a value that is no number."""
     if type(given) is Scores:
         return given
     if not isinstance(given, dict):
@@ -117,15 +117,15 @@ class Placement:
     optimal: bool = False
     """True only if the search proved that no placement is better for the policy's objective."""
     bound: float | None = field(default=None, repr=False, compare=False)
-    """No placement of the job communicates in fewer seconds (see `time`) now; None if no bound is known."""
+    """Lower bound on the seconds that any placement of the job communicates now (see `time`); None if none is known."""
     rates: Rates | str | None = field(default=None, repr=False, compare=False)
-    """The rates of links by which `time` is computed, as in `topoplace.collective`; None for the default ones."""
+    """The rates of links for `time`: a preset's name or a `topoplace.collective.Rates`; None for the default."""
     job: JobGraph | None = field(default=None, repr=False, compare=False)
     """The placed job. The cluster stores it, so that policies can keep later jobs from disturbing this one."""
     hosts: tuple[HostShare, ...] = ()
     """Machine and resources of each process of the job; () if the policy chooses only GPUs."""
     remote: tuple[int, ...] = ()
-    """GPUs that a process reaches over the network.
+    """GPUs that a process of the job reaches over the network.
 
     A GPU on the process's own machine is not remote. Nor is one in that machine's pool, a group of machines that share
     their GPUs by hardware.
@@ -193,7 +193,7 @@ class Placement:
         """Return the number of the machine that runs a task's process; None if the policy chose only GPUs.
 
         Raises:
-            AllocationError: If there is no such task.
+            AllocationError: There is no such task.
         """
         task = _checks.integer(task, "task", AllocationError, low=0, high=len(self.gpus) - 1)
         return self.hosts[task * len(self.hosts) // len(self.gpus)].machine if self.hosts else None
@@ -202,10 +202,10 @@ class Placement:
     def time(self) -> float:
         """Return how long the job communicates in a step, in seconds; see `topoplace.communication_time`.
 
-        For a job without bytes, it is per unit of its edges' weights. It is computed each time it is asked for.
+        For a job without bytes, the result is seconds per unit of edge weight. Each call computes it again.
 
         Raises:
-            AllocationError: If the placement has no job.
+            AllocationError: The placement has no job.
         """
         return float(self._communication().seconds)
 
@@ -217,7 +217,7 @@ class Placement:
 
     @property
     def slowest(self) -> str:
-        """Return which port takes the longest, such as "uplink of leaf l3"; errors are those of `time`."""
+        """Return the port that takes longest, such as "uplink of leaf l3"; errors are those of `time`."""
         return str(self._communication().slowest)
 
     def _communication(self) -> Any:
@@ -229,7 +229,7 @@ class Placement:
 
     @property
     def bindings(self) -> tuple[Binding, ...]:
-        """Return where each task runs: machine, GPU, nearest network adapter, NUMA node and CPUs."""
+        """Return, for each task, its machine, GPU, nearest network adapter, NUMA node and CPUs."""
         return _bindings(self)
 
     def spread(self, dimension: str, level: str) -> tuple[int, float]:
@@ -250,16 +250,16 @@ class Placement:
         """Return the files and the command that start rank i of a program as task i, on its machine and its GPU.
 
         With "torchrun" and "jobset" (a JobSet of Kubernetes, whose pods run torchrun), a process sees the GPUs of all
-        ranks on its machine; its own is device LOCAL_RANK. With the others it sees its own alone, and it is bound to
-        the CPUs near it where these are known. "mpirun" and "hostfile" (for ranks that fill machine after machine) are
-        for Open MPI, "rankfile" for Open MPI 4. "srun" belongs into a Slurm job that has the GPUs. Machines share the
-        directory with the files.
+        ranks on its machine; its own is device LOCAL_RANK. With the other launchers, a process sees only its own GPU.
+        It is bound to the CPUs near the GPU if they are known. "mpirun" and "hostfile" (for ranks that fill machine
+        after machine) are for Open MPI, "rankfile" for Open MPI 4. "srun" runs inside a Slurm job that has the GPUs.
+        All machines must see the directory with the files.
 
         Args:
             launcher: "torchrun", "mpirun", "srun", "hostfile", "rankfile" or "jobset".
-            program: The command that each rank runs, in the words of a shell; or, for a job of several roles, such as
-                prefill and decode, that of each role. Then each role has a folder of files and a line of the command,
-                and ranks of its own from 0; roles that torchrun starts have a port each.
+            program: The shell command that each rank runs. For a job of several roles, such as prefill and decode, a
+                mapping from each role to its command. Each role then has a folder of files, a line of the command, and
+                ranks from 0; with torchrun, also a port.
 
         Raises:
             AllocationError: Names an unknown launcher or role, or what it cannot start, such as a job with remote GPUs.
@@ -291,8 +291,8 @@ class Placement:
                 where the slices are and not their UUIDs: `nvidia-smi -L` lists these once the slices are cut.
 
         Raises:
-            AllocationError: If `servers` is missing or its result is not an environment, if `devices` lacks a slice, or
-                if the UUID of a GPU is unknown where GPUs are named by UUID.
+            AllocationError: `servers` is missing or its result is not an environment, `devices` lacks a slice, or the
+                UUID of a GPU that must be named by UUID is unknown.
         """
         return _environment(self, servers, devices)
 
@@ -307,11 +307,11 @@ class Placement:
     def numactl(self) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
         """Return the command prefix that binds a job to the NUMA node of its GPUs.
 
-        For example `("numactl", "--cpunodebind=0", "--membind=0")` if all GPUs share a NUMA node; SC'17 binds such jobs
-        to the socket (section 5.1). The prefix is () if the GPUs have different NUMA nodes or an unknown one. The
-        number of the socket replaces an unknown NUMA node.
+        Example: `("numactl", "--cpunodebind=0", "--membind=0")` if all GPUs share a NUMA node. SC'17 binds such jobs to
+        the socket (section 5.1). The prefix is () if the GPUs have different NUMA nodes or an unknown one. The number
+        of the socket replaces an unknown NUMA node.
 
-        Returns a dict by machine name if processes run on several machines. Remote GPUs are ignored, and the NUMA node
+        Return a dict by machine name if processes run on several machines. Remote GPUs are ignored, and the NUMA node
         of a GPU lent by a pool is unknown.
         """
         return _numactl(self)
@@ -407,7 +407,7 @@ _setters: tuple[Callable[[Placement, object], None], ...] = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """A decision not to place a job, now or ever."""
+    """A decision not to place a job, for now or for good."""
 
     reason: str
     """Explanation in plain English."""

@@ -16,6 +16,7 @@ import pytest
 import topoplace as tp
 from command_line import COMMAND, assert_command_refuses, run
 from topoplace.cli import reading
+from topoplace_lab.policies import USUAL
 
 TOPO_M = "\tGPU0\tGPU1\tGPU2\nGPU0\t X \tNV2\tSYS\nGPU1\tNV2\t X \tSYS\nGPU2\tSYS\tSYS\t X \n"
 JOBS = "2,ring,0,30,0,a\n4,ring,0,40,1,vgg16\n1,ring,5,20,1,b\n"
@@ -324,7 +325,7 @@ def test_a_policy_that_runs_no_job_is_set_aside(tmp_path: Path) -> None:
     neither = run("simulate", "summit", "--jobs", trace, "--policies", "baseline,mapa-greedy")
     assert (neither.returncode, "min_utility = 0.1 cannot be honoured" in neither.stderr) == (2, True)
     everyone = run("simulate", "summit", "--jobs", trace, "--without", "min_utility", "--json")
-    assert len(json.loads(everyone.stdout)) == len(tp.policies.USUAL)
+    assert len(json.loads(everyone.stdout)) == len(USUAL)
     shown = succeed("simulate", "summit", "--jobs", trace, "--policy", "topo-aware")
     assert "rejected 1: never fits: needs 7 GPUs, the topology has 6" in shown
 
@@ -366,7 +367,7 @@ def test_simulate_and_compare(tmp_path: Path) -> None:
     assert summary["makespan"] == 40.0
     assert "makespan" in succeed(*one, "--num-jobs", "20", "-o", tmp_path)
     compared = succeed("simulate", "summit", "--num-jobs", "20", "-o", tmp_path)
-    assert all(name in compared for name in tp.policies.USUAL)
+    assert all(name in compared for name in USUAL)
     assert "fgd" not in compared
     everyone = succeed("simulate", "summit", "--num-jobs", "20", "--policies", "all")
     assert all(name in everyone for name in tp.policies.names(sharing=False))
@@ -705,7 +706,14 @@ def test_standard_input_that_is_closed_is_named() -> None:
 
 @pytest.mark.parametrize(
     "environment",
-    [{}, {"LC_ALL": "C"}, {"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "1"}, {"HOME": ""}],
+    [
+        {},
+        {"LC_ALL": "C"},
+        *(
+            pytest.param(one, marks=pytest.mark.deep)
+            for one in ({"PYTHONIOENCODING": "ascii"}, {"COLUMNS": "1"}, {"HOME": ""})
+        ),
+    ],
     ids=str,
 )
 def test_names_of_others_do_no_harm_on_any_terminal(tmp_path: Path, environment: dict[str, str]) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 import topoplace as tp
 from command_line import COMMAND, Call, run
+from distributions import whole
 
 pytest.importorskip("argcomplete")
 
@@ -57,6 +58,7 @@ def completed(folder: Path, line: str) -> set[str]:
     return set(answer.read_text("utf-8").split())
 
 
+@whole
 @pytest.mark.parametrize("line", WORDS)
 def test_words(folder: Path, line: str) -> None:
     assert completed(folder, line) == WORDS[line]

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from topoplace import policies
 from topoplace.cli.explorer import presets, subject
 from topoplace.cli.explorer.answer import answer, choices
@@ -134,6 +135,7 @@ def test_pinned_gpus_are_among_those_placed() -> None:
     assert best["ring"] >= max(bandwidths)
 
 
+@whole
 def test_as_many_pinned_gpus_as_tasks_are_the_whole_choice() -> None:
     rows = answered(machine="dgx1-v100", pinned="0,3,5,6")["rows"]
     assert {tuple(sorted(row["gpus"])) for row in rows if row["gpus"]} == {(0, 3, 5, 6)}

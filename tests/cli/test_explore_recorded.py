@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from browser import CHROMIUM
+from distributions import whole
 from explore_page import result_of, with_tools
 from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.state import State
@@ -39,6 +40,7 @@ def shown(files: dict[str, str], folder: Path, script: str, width: int = 1300) -
     return result_of(f"file://{folder / 'index.html'}", folder, width)
 
 
+@whole
 def test_recorded_choices_are_those_of_the_library(files: dict[str, str]) -> None:
     held = json.loads(files["answers.js"].removeprefix("const RECORDED = ").removesuffix(";\n"))
     machine = held["machines"][NAME]
@@ -56,6 +58,7 @@ def test_recorded_choices_are_those_of_the_library(files: dict[str, str]) -> Non
                 ]
 
 
+@whole
 def test_the_page_is_small_and_asks_nobody(files: dict[str, str]) -> None:
     assert sum(map(len, files.values())) < 250_000
     text = "".join(files.values())

@@ -9,6 +9,7 @@ import pytest
 
 import topoplace as tp
 from command_line import Call
+from distributions import whole
 from topoplace.policies import installed
 from topoplace.testing import check_policy
 
@@ -124,6 +125,7 @@ FAULTS = [
 ]
 
 
+@whole
 @pytest.mark.parametrize(("policy", "fault"), FAULTS, ids=[policy for policy, _ in FAULTS])
 @pytest.mark.parametrize(
     "command", [("place", "--gpus", 2), ("simulate", "--num-jobs", 3)], ids=lambda one: one[0]
@@ -134,6 +136,7 @@ def test_a_fault_is_named(call: Call, command: tuple[object, ...], policy: str, 
     assert done.err == f"topoplace: --policy = 'faulty_policies:{policy}': {fault}\n"
 
 
+@whole
 @pytest.mark.parametrize(
     ("policy", "command", "fault"),
     [
@@ -163,6 +166,7 @@ def test_an_answer_that_cannot_be_used_is_named(call: Call, policy: str, command
     assert done.err.startswith(f"topoplace: --policy = 'faulty_policies:{policy}': {fault}")
 
 
+@whole
 def test_programs_beside_slurm_and_kubernetes_end_with_the_fault(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -181,8 +185,8 @@ def test_programs_beside_slurm_and_kubernetes_end_with_the_fault(
         (tmp_path / command).chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr("signal.signal", lambda *_: None)  # it would keep the programs' handlers
-    monkeypatch.setattr("topoplace.integrations.slurm.placer.Placer", decides)
-    monkeypatch.setattr("topoplace.integrations.kubernetes.scheduler.Scheduler", decides)
+    monkeypatch.setattr("topoplace_hosts.slurm.placer.Placer", decides)
+    monkeypatch.setattr("topoplace_hosts.kubernetes.scheduler.Scheduler", decides)
     for command in (
         ("slurm", "run", "summit", "--journal", tmp_path / "journal"),
         ("kubernetes", "scheduler", "summit", "--kubeconfig", tmp_path / "kubeconfig"),
@@ -197,6 +201,7 @@ def test_a_policy_that_takes_nothing_is_not_said_to_lack_links(call: Call) -> No
     assert (done.code, "the policy chooses none of the 6 free GPUs" in done.out + done.err) == (1, True)
 
 
+@whole
 def test_compare_sets_a_faulty_policy_aside(call: Call) -> None:
     faulty = "faulty_policies:Raises"
     done = call("simulate", "summit", "--num-jobs", 3, "--policies", f"baseline,{faulty}")
@@ -208,6 +213,7 @@ def test_compare_sets_a_faulty_policy_aside(call: Call) -> None:
     assert alone.err.startswith(told)
 
 
+@whole
 def test_the_suite_says_why_it_could_not_judge_a_policy(call: Call, tmp_path: Path) -> None:
     faulty = "faulty_policies:Raises"
     limits = ("--quick", "--policies", "random-fit", "--workers", 1)

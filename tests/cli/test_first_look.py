@@ -11,6 +11,7 @@ import pytest
 
 import topoplace as tp
 from command_line import Call, Called
+from distributions import whole
 from topoplace import cli
 from topoplace.drawing import terminal
 
@@ -84,6 +85,7 @@ def test_show_alone_prints_the_host_or_lists_machines(call: Call, monkeypatch: p
     assert call("show", "--since", "minsky").code == 1
 
 
+@whole
 @pytest.mark.parametrize("command", ["", "place", "slurm", "slurm run", "show measure", "help"])
 def test_help_is_as_the_option(call: Call, command: str) -> None:
     words = command.split()
@@ -98,6 +100,7 @@ def test_help_of_a_misspelt_command_names_the_one_meant(call: Call) -> None:
     assert "place" in done.err
 
 
+@whole
 def test_every_command_is_in_one_group(call: Call) -> None:
     groups = cli.command_parser().groups
     assert [title.partition(":")[0] for title in groups] == ["look", "decide", "study", "run"]

@@ -11,7 +11,7 @@ import pytest
 import fake_nccl_tests
 from command_line import Call
 from topoplace import cli
-from topoplace.integrations.state import Journal
+from topoplace_hosts.journal import Journal
 
 # A command line of each command that works; `topo.txt` and the like are written by the fixture `here`.
 BASES = {
@@ -56,7 +56,6 @@ BASES = {
     "profile build": "profile build runs.csv -o profile.json",
     "profile record": "profile record --seconds 0.1 -o traffic.json",
     "slurm gres": "slurm gres topo.txt",
-    "slurm replay": "slurm replay topo.txt --jobs sacct.txt",
     "slurm run": "slurm run topo.txt --journal new.journal",
     "slurm launch": "slurm launch topo.txt --job 7 -o out",
     "slurm release": "slurm release --journal new.journal",

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from command_line import Call
+from distributions import whole
 from topoplace.cli import gpu_list
 from topoplace.topology.devices import Gpu
 
@@ -101,6 +102,7 @@ def test_a_picture_of_one_machine_has_the_numbers_of_its_devices(call: Call, tmp
     assert 'data-gpu="2"><title>GPU 7, ' in picture
 
 
+@whole
 def test_busy_gpus_from_the_output_of_a_tool(call: Call, tmp_path: Path) -> None:
     (tmp_path / "nodes.txt").write_text("GRES_USED NODELIST\ngpu:6(IDX:0-3,6-7) n1\n", "utf-8")
     done = call("place", "dgx1-v100", "--busy-from", tmp_path / "nodes.txt", "--gpus", "2")
@@ -110,6 +112,7 @@ def test_busy_gpus_from_the_output_of_a_tool(call: Call, tmp_path: Path) -> None
     assert "other.txt: gres.conf of Slurm does not tell which GPUs are in use" in done.err
 
 
+@whole
 def test_gpus_in_use_by_the_text_are_named_unless_they_are_taken(call: Call, tmp_path: Path) -> None:
     text = "NODELIST STATE GRES GRES_USED\nn1 mixed gpu:a100:4 gpu:a100:1(IDX:0)\n"
     (tmp_path / "nodes.txt").write_text(text, "utf-8")
@@ -120,6 +123,7 @@ def test_gpus_in_use_by_the_text_are_named_unless_they_are_taken(call: Call, tmp
     assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=1")
 
 
+@whole
 def test_a_busy_gpu_of_a_node_that_is_drained_is_no_fault(call: Call, tmp_path: Path) -> None:
     rows = ("n1 draining gpu:a100:2 gpu:a100:1(IDX:0)", "n2 idle gpu:a100:2 gpu:a100:0")
     (tmp_path / "nodes.txt").write_text("\n".join(("NODELIST STATE GRES GRES_USED", *rows, "")), "utf-8")
@@ -129,6 +133,7 @@ def test_a_busy_gpu_of_a_node_that_is_drained_is_no_fault(call: Call, tmp_path: 
     assert done.out.splitlines()[4].startswith("n2 0,1 ")
 
 
+@whole
 @pytest.mark.filterwarnings("default:GPUs in use on machines:UserWarning")
 def test_machines_with_busy_gpus_that_the_topology_lacks_are_named(call: Call, tmp_path: Path) -> None:
     (tmp_path / "nodes.txt").write_text(
@@ -140,6 +145,7 @@ def test_machines_with_busy_gpus_that_the_topology_lacks_are_named(call: Call, t
     assert "GPUs in use on machines that the topology does not have are left out: n3" in done.err
 
 
+@whole
 @pytest.mark.filterwarnings("default:not shown in use:UserWarning")
 def test_place_names_the_gpus_that_are_not_free_and_gives_others(call: Call, tmp_path: Path) -> None:
     text = "NodeName=n1 Gres=gpu:4 GresUsed=gpu:0 GresDrain=gpu:3(IDX:0-2)\n"
@@ -156,6 +162,7 @@ status: {{capacity: {{{resource}: "4"}}}}
 """
 
 
+@whole
 @pytest.mark.parametrize("resource", ["aws.amazon.com/neuron", "example.com/gpu"])
 def test_without_a_variable_the_devices_are_named(resource: str, call: Call, tmp_path: Path) -> None:
     (tmp_path / "node.yaml").write_text(NODE.format(resource=resource), "utf-8")

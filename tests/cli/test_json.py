@@ -15,9 +15,9 @@ from command_line import Call
 from fake_counters import Library, put_nvml
 from topoplace import cli
 from topoplace.cli.command_tree import command_tree, leaves
-from topoplace.experiments.papers.claims import ClaimedQuantity
-from topoplace.experiments.papers.rules import near
-from topoplace.integrations.state import Entry, Journal, Stage
+from topoplace_hosts.journal import Entry, Journal, Stage
+from topoplace_lab.papers.claims import ClaimedQuantity
+from topoplace_lab.papers.rules import near
 
 WITHOUT_RESULTS = {
     *("explore", "report", "help"),
@@ -85,7 +85,6 @@ COMMANDS = {
     },
     "slurm-gres": {"slurm gres topo.txt": 0},
     "slurm-release": {"slurm release --journal decisions.journal": 0},
-    "slurm-replay": {"slurm replay topo.txt --jobs sacct.txt --policies fcfs,mapa-topo-aware": 0},
     "state": {"state decisions.journal": 0, "state decisions.journal --job 7": 0},
     "capacity": {"capacity jobs.csv times.csv": 0, "capacity jobs.csv times.csv --planner edf --nodes 1": 0},
     "papers": {"papers mapa --quick": 0},
@@ -133,9 +132,9 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     fake_nccl_tests.install(tmp_path, {"0,1": 45.0, "else": "fail"})
     put_nvml(monkeypatch, Library())
     monkeypatch.setattr("topoplace.discovery.live.discover.discover", lambda: tp.machines.get("minsky"))
-    monkeypatch.setattr("topoplace.integrations.slurm.fallback.release_waiting", lambda *_, **__: 2)
+    monkeypatch.setattr("topoplace_hosts.slurm.fallback.release_waiting", lambda *_, **__: 2)
     row = ClaimedQuantity("3.2", "speedup", "1.2").judged("1.3", near(1.2, tolerance=0.2), 1.3)
-    monkeypatch.setattr("topoplace.experiments.papers.mapa.reproduce", lambda **_: [row])
+    monkeypatch.setattr("topoplace_lab.papers.mapa.reproduce", lambda **_: [row])
     monkeypatch.chdir(tmp_path)
     return tmp_path
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from command_line import Call
+from distributions import whole
 from scontrol_texts import node, running
 from topoplace import moving
 from topoplace.cli import running_jobs
@@ -114,6 +115,7 @@ def test_a_wrong_line_is_named(call: Call, here: Path, text: str, message: str) 
     assert done.err.startswith(f"topoplace: running.csv: {message}"), done.err
 
 
+@whole
 def test_shared_gpus_and_a_job_called_job(call: Call, here: Path) -> None:
     (here / "running.csv").write_text("job_id,gpus,gpu_fraction\njob,0,0.5\nb,0,0.25\nc,1,0.25\n")
     done = call("make-room", "dgx1-v100", "--running", "running.csv", "--gpus", "7", "--policy", "fgd")
@@ -131,6 +133,7 @@ CLUSTER = (
 )
 
 
+@whole
 def test_the_cluster_of_a_scheduler_keeps_its_limits(call: Call) -> None:
     """18 may not be requeued, and what Slurm says of moves is the last of them."""
     Path("scontrol.txt").write_text(CLUSTER)
@@ -176,6 +179,7 @@ def test_running_jobs_come_from_one_place(call: Call) -> None:
     assert (done.code, "not allowed with argument --running" in done.err) == (2, True)
 
 
+@whole
 def test_place_looks_at_the_same_cluster(call: Call) -> None:
     Path("scontrol.txt").write_text(CLUSTER)
     words = ("place", "--gpus", "2", "--busy", "2-3,11")

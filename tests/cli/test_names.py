@@ -11,6 +11,7 @@ import pytest
 
 import topoplace as tp
 from command_line import Call, run
+from distributions import whole
 from topoplace import discovery
 
 TOPO_M = "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n"
@@ -50,6 +51,7 @@ def test_a_name_can_be_given(tmp_path: Path, call: Call) -> None:
     assert json.loads(done.out)["name"] == "node7"
 
 
+@whole
 def test_a_network_is_called_after_its_file(tmp_path: Path, call: Call) -> None:
     path = tmp_path / "hall.conf"
     path.write_text("SwitchName=a Nodes=n[1-2]\n")

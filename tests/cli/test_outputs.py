@@ -11,6 +11,7 @@ import pytest
 
 import topoplace as tp
 from command_line import COMMAND, Call
+from distributions import whole
 
 RUNS = "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\nsolo,net,1,1,intra-socket,,,,100\n"
 PICTURES = (
@@ -40,6 +41,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@whole
 @pytest.mark.parametrize("command", QUICK_PICTURES)
 def test_directories_of_pictures_are_created(here: Path, call: Call, command: str) -> None:
     done = call(*command.split(), "-o", "new/and/deep")
@@ -52,6 +54,7 @@ def test_directories_of_pictures_are_created(here: Path, call: Call, command: st
     assert all(f"wrote new/and/deep/{name}" in done.out for name in names)
 
 
+@whole
 @pytest.mark.parametrize("ending", ["png", "svg", "pdf"])
 @pytest.mark.parametrize("command", [QUICK_PICTURES[0], *QUICK_PICTURES[2:]])
 def test_the_ending_of_a_picture_names_a_file(here: Path, call: Call, command: str, ending: str) -> None:
@@ -73,6 +76,7 @@ def test_other_pictures_are_refused_by_their_endings(here: Path, call: Call) -> 
     assert call("show", "summit", "--svg", "-o", "o.pdf").err == "topoplace: --svg: -o o.pdf is a PDF\n"
 
 
+@whole
 @pytest.mark.parametrize("command", [*PICTURES[5:], "sweep suite --quick", "sweep plan.toml"])
 def test_a_picture_cannot_hold_what_takes_several_files(here: Path, call: Call, command: str) -> None:
     (here / "plan.toml").write_text('policies = ["fcfs"]\ntopologies = ["summit"]\nnum-jobs = 2\n')
@@ -84,6 +88,7 @@ def test_a_picture_cannot_hold_what_takes_several_files(here: Path, call: Call, 
     assert not (here / "o.png").exists()
 
 
+@whole
 @pytest.mark.parametrize("command", FILES)
 def test_directories_of_files_are_created(here: Path, call: Call, command: str) -> None:
     path = f"new/and/deep/{FILES[command]}"
@@ -92,6 +97,7 @@ def test_directories_of_files_are_created(here: Path, call: Call, command: str) 
     assert (here / path).read_text("utf-8")
 
 
+@whole
 @pytest.mark.parametrize("command", [f"{command} -o" for command in PICTURES] + list(FILES))
 @pytest.mark.parametrize("place", ["runs.csv/below", "runs.csv/far/below"])
 def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, place: str) -> None:
@@ -102,6 +108,7 @@ def test_a_file_in_the_way_is_named_before_the_work(call: Call, command: str, pl
     assert done.err == f"topoplace: {flag} {path}: runs.csv is not a directory\n"
 
 
+@whole
 @pytest.mark.parametrize(
     ("command", "name"),
     [
@@ -121,7 +128,7 @@ def test_an_input_is_not_overwritten(
 ) -> None:
     if command.startswith("papers"):
         (here / "runs.csv").write_bytes((here / "lines.txt").read_bytes())
-    for reader in ("topoplace.cli.study.Study", "topoplace.experiments.simulate.Result.load"):
+    for reader in ("topoplace_lab.commands.study.Study", "topoplace_lab.simulate.Result.load"):
         monkeypatch.setattr(reader, lambda *_: None)
     before = (here / "runs.csv").read_text("utf-8")
     done = call(*command.split(), "./runs.csv")
@@ -130,6 +137,7 @@ def test_an_input_is_not_overwritten(
     assert (here / "runs.csv").read_text("utf-8") == before
 
 
+@whole
 def test_a_file_of_runs_is_not_overwritten_by_traffic(here: Path, call: Call) -> None:
     before = (here / "runs.csv").read_text("utf-8")
     done = call("profile", "record", "-o", "runs.csv", "--runs", "runs.csv", "--name", "M/1", "--", "true")
@@ -138,23 +146,25 @@ def test_a_file_of_runs_is_not_overwritten_by_traffic(here: Path, call: Call) ->
     assert (here / "runs.csv").read_text("utf-8") == before
 
 
+@whole
 def test_a_result_that_cannot_be_saved_is_named_as_given(call: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     def full(*_: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device", ".run.csv.7.part")
 
-    monkeypatch.setattr("topoplace.experiments.simulate.storage.tables._to_disk", full)
+    monkeypatch.setattr("topoplace_lab.simulate.storage.tables._to_disk", full)
     done = call("simulate", "summit", "--num-jobs", 2, "--policy", "fcfs", "--save", "run.csv")
     assert (done.code, done.err) == (2, "topoplace: --save run.csv: No space left on device\n")
 
 
+@whole
 @pytest.mark.parametrize("command", [command for command in PICTURES if "--svg" not in command])
 def test_a_missing_package_is_named_before_the_work(
     here: Path, call: Call, command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     for work in (
-        "topoplace.experiments.simulate.simulate",
-        "topoplace.experiments.simulate.event_loop.simulate",
+        "topoplace_lab.simulate.simulate",
+        "topoplace_lab.simulate.event_loop.simulate",
     ):
         monkeypatch.setattr(work, None)
     done = call(*command.split(), "-o", "pictures")
@@ -181,6 +191,7 @@ def test_a_cluster_is_drawn_as_svg_without_matplotlib(
     )
 
 
+@whole
 @pytest.mark.parametrize("planner", ["milp", "tight", "printed"])
 def test_a_missing_solver_is_named_before_the_work(
     here: Path, call: Call, planner: str, monkeypatch: pytest.MonkeyPatch
@@ -188,14 +199,15 @@ def test_a_missing_solver_is_named_before_the_work(
     (here / "jobs.csv").write_text("job_id,due,weight\nvgg,3,0.5\n")
     (here / "times.csv").write_text("job_id,vm_type,gpus,hours\nvgg,NC6,1,4\n")
     monkeypatch.setitem(sys.modules, "highspy", None)
-    monkeypatch.setattr("topoplace.experiments.capacity.planners.capacity_planner.search_conditioned", None)
+    monkeypatch.setattr("topoplace_lab.capacity.planners.capacity_planner.search_conditioned", None)
     done = call("capacity", "jobs.csv", "times.csv", "--planner", planner)
-    remedy = "topoplace: planning by a model needs HiGHS: pip install 'topoplace[capacity]'\n"
+    remedy = "topoplace: planning by a model needs HiGHS: pip install 'topoplace-lab[capacity]'\n"
     assert (done.code, done.out, done.err) == (2, "", remedy)
-    monkeypatch.setattr("topoplace.experiments.papers.gpuaas.GpuaasStudy", None)
+    monkeypatch.setattr("topoplace_lab.papers.gpuaas.GpuaasStudy", None)
     assert call("papers", "gpuaas", "--quick").err == remedy
 
 
+@whole
 @pytest.mark.parametrize(
     ("module", "source", "message"),
     [
@@ -212,6 +224,7 @@ def test_a_missing_reader_is_named(
     assert message in done.err
 
 
+@whole
 def test_a_full_disk_is_named_with_the_file(call: Call) -> None:
     command = "papers mapa --job-lines lines.txt --topology dgx-v --policy greedy --write /dev/full"
     done = call(*command.split())

@@ -16,7 +16,7 @@ import pytest
 from command_line import COMMAND, Call
 from topoplace import _progress
 from topoplace._progress import Progress
-from topoplace.cli import job_files
+from topoplace_lab.commands import job_files
 
 
 class Terminal(io.StringIO):

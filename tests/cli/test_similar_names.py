@@ -6,6 +6,7 @@ import pytest
 
 import topoplace as tp
 from command_line import Call, Called
+from distributions import whole
 from topoplace._similar_names import did_you_mean, not_one_of
 
 
@@ -37,6 +38,7 @@ def test_arguments_of_the_library() -> None:
         tp.machines.get("dgx1v100")
 
 
+@whole
 @pytest.mark.parametrize(
     ("command", "hint"),
     [

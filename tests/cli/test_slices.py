@@ -8,10 +8,12 @@ from pathlib import Path
 import pytest
 
 from command_line import Call
+from distributions import whole
 
 CUT = "place dgx-a100 --policy fgd --gpus"
 
 
+@whole
 @pytest.mark.parametrize(
     ("command", "lines"),
     [
@@ -38,12 +40,14 @@ def test_place_says_what_to_do_with_the_gpus(call: Call, command: str, lines: li
     assert done.out.splitlines()[-2:] == lines
 
 
+@whole
 def test_slices_stay_without_reslicing(call: Call) -> None:
     done = call(*f"{CUT} 8 --slice 3=1g.10gb".split())
     assert done.code == 1
     assert "not placed: cannot start now: needs 8 GPUs, 7 are free; 1 more is free if resliced" in done.out
 
 
+@whole
 @pytest.mark.parametrize(
     ("command", "message"),
     [
@@ -67,6 +71,7 @@ def test_what_slices_exclude(call: Call, command: str, message: str) -> None:
     assert (done.code, done.out, done.err) == (2, "", f"topoplace: {message}\n")
 
 
+@whole
 def test_simulated_jobs_get_slices_that_are_cut_for_them(
     call: Call, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -81,6 +86,7 @@ def test_simulated_jobs_get_slices_that_are_cut_for_them(
     assert done.out.splitlines()[2].startswith("fgd ")
 
 
+@whole
 def test_slices_without_uuids_are_placed_with_a_note(call: Call, tmp_path: Path) -> None:
     text = tmp_path / "gres.conf"
     text.write_text(
@@ -96,12 +102,14 @@ def test_slices_without_uuids_are_placed_with_a_note(call: Call, tmp_path: Path)
     assert (done.code, json.loads(done.out)["placement"]["env"]) == (0, None)
 
 
+@whole
 def test_place_repeats_notes_on_health(call: Call, tmp_path: Path) -> None:
     text = tmp_path / "nodes.txt"
     text.write_text("NodeName=n1 CPUAlloc=4 Gres=gpu:a100:4\n")
     assert "note: Nodes whose state is not given" in call("place", str(text), "--gpus", "1").out
 
 
+@whole
 def test_each_machine_gets_the_variable_of_its_maker(call: Call, tmp_path: Path) -> None:
     text = tmp_path / "nodes.yaml"
     node = "kind: Node\nmetadata: {{name: {0}}}\nstatus: {{capacity: {{{1}.com/gpu: '2'}}}}\n"

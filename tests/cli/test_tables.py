@@ -15,8 +15,9 @@ import pytest
 import topoplace as tp
 from command_line import Call
 from topoplace.drawing import tables
-from topoplace.experiments.report import comparison, measures, written_tables
-from topoplace.experiments.sweeps import Scenario
+from topoplace_lab.policies import USUAL
+from topoplace_lab.report import comparison, measures, written_tables
+from topoplace_lab.sweeps import Scenario
 
 PROFILE = (
     "kind,model,batch,gpus,placement,with_model,with_batch,with_gpus,seconds\n"
@@ -373,11 +374,9 @@ def test_compare_marks_the_best_and_says_how(call: Call) -> None:
 def test_policies_with_the_same_figures_share_a_row(call: Call) -> None:
     """On an idle machine of equal links nothing differs, so that one row says it."""
     done = call("simulate", "dgx-h100", "--num-jobs", "9")
-    first, *others = tp.policies.USUAL
+    first, *others = USUAL
     assert f"same as {first}: {', '.join(others)}\n" in done.out
-    assert [line.split()[0] for line in done.out.splitlines() if line.startswith(tp.policies.USUAL)] == [
-        first
-    ]
+    assert [line.split()[0] for line in done.out.splitlines() if line.startswith(USUAL)] == [first]
 
 
 def test_rejected_jobs_are_counted_with_the_reason(here: Path, call: Call) -> None:

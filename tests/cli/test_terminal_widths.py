@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from distributions import whole
+from thoroughness import share
 from topoplace.drawing import tables
 
 NODES = (
@@ -60,6 +62,7 @@ def read(terminal: int) -> bytes:
         return b""
 
 
+@whole
 @pytest.mark.parametrize("words_of_command", COMMANDS)
 def test_no_word_is_cut(words_of_command: str, tmp_path: Path) -> None:
     (tmp_path / "nodes.txt").write_text(NODES, "utf-8")
@@ -67,7 +70,7 @@ def test_no_word_is_cut(words_of_command: str, tmp_path: Path) -> None:
     environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
     piped = subprocess.run(command, capture_output=True, encoding="utf-8", cwd=tmp_path, env=environment)
     assert piped.returncode == 0, piped.stderr
-    for columns in WIDTHS:
+    for columns in share(WIDTHS, COMMANDS.index(words_of_command), of=5):
         shown = on_terminal(command, columns, tmp_path)
         assert words(piped.stdout) - words(shown) == set(), columns
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from command_line import Call, run_process
+from distributions import whole
 from topoplace import policies
 
 SWF = "; MaxNodes: 4\n" + "".join(f"{i} {i} 0 60 1 -1 -1 1 60 -1 1 1 1 1 1 1 -1 -1\n" for i in range(1, 4))
@@ -31,6 +32,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@whole
 @pytest.mark.parametrize("command", ["simulate summit", "simulate summit --policy fcfs"])
 @pytest.mark.parametrize(
     ("arguments", "message"),
@@ -56,12 +58,14 @@ def test_options_that_would_change_nothing(call: Call, command: str, arguments: 
     assert (done.code, done.out, done.err) == (2, "", f"topoplace: {message}\n")
 
 
+@whole
 def test_gpus_per_node_is_for_logs(call: Call) -> None:
     assert call("simulate", "summit", "--jobs", "log.swf", "--gpus-per-node", 2).code == 0
     done = call("papers", "tsubame", "--quick", "--gpus-per-node", 2)
     assert done.err == "topoplace: --gpus-per-node needs --log, whose jobs get the GPUs\n"
 
 
+@whole
 def test_a_log_is_simulated_by_the_model_that_is_said(call: Call) -> None:
     common = ("simulate", "summit", "--jobs", "log.pbs", "--policies", "fcfs,least-time")
     said = "run times are those of copies to GPUs of other machines (remote-copies)"
@@ -72,6 +76,7 @@ def test_a_log_is_simulated_by_the_model_that_is_said(call: Call) -> None:
     assert call(*common, "--performance", "remote-copies").err == ""
 
 
+@whole
 @pytest.mark.parametrize("command", ["show summit", "place summit", "simulate summit", "trace trace.csv"])
 def test_an_empty_path_is_no_path(call: Call, here: Path, command: str) -> None:
     done = call(*command.split(), "-o", "")
@@ -113,6 +118,7 @@ def test_warnings_of_the_library_are_one_line(here: Path) -> None:
     )
 
 
+@whole
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -130,6 +136,7 @@ def test_options_of_kubernetes_that_would_change_nothing(call: Call, arguments: 
     assert (done.code, done.out, done.err) == (2, "", f"topoplace: {message}\n")
 
 
+@whole
 def test_a_machine_is_printed_as_a_config_map(call: Call) -> None:
     done = call("kubernetes", "label", "summit", "--node", "n0", "--print")
     found = json.loads(done.out)

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from distributions import whole
 from topoplace.cluster.host_shares import host_shares, tasks_hosted
 from topoplace.cluster.hosts import HostResources, megabytes, millicpus
 from topoplace.testing.reference import reference_place
@@ -94,6 +95,7 @@ def test_a_job_of_cpus_alone_needs_no_free_memory() -> None:
     assert [(share.cpus, share.memory_gb) for share in placement.hosts] == [(4, 0.0)]
 
 
+@whole
 @pytest.mark.parametrize("name", ["fcfs", "topo-aware", "mapa-greedy", "fgd"])
 def test_a_job_that_asks_for_no_cpus_runs_where_none_are_free(name: str) -> None:
     cluster = tp.Cluster(tp.Topology.cluster(ONE_MACHINE, count=2), HostResources(cpus=4, memory_gb=4.0))

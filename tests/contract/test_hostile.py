@@ -13,8 +13,8 @@ import pytest
 import topoplace as tp
 from odd_values import ODD
 from topoplace import kernels
-from topoplace.experiments.simulate.performance.given_models import model_named
 from topoplace.jobs.job_graph import PATTERNS
+from topoplace_lab.simulate.performance.given_models import model_named
 
 TOPOLOGY = tp.machines.get("dgx1-v100")
 JOB = tp.JobGraph.ring(3)

@@ -5,26 +5,41 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
 
 import topoplace as tp
 from policy_mutants import MUTANTS, Correct, LeavesTheDomain, on
-from thoroughness import thorough
+from thoroughness import share, thorough
 from topoplace import _checks
 from topoplace.testing import Report, check_policy
 from topoplace.testing.default_cases import default_topologies
 
 NEEDS_MANY_STATES = {LeavesTheDomain}
+SHOWN_ON = {
+    "CountsCpusOfIdleMachines": 3,
+    "IgnoresPartitions": 7,
+    "LeavesTheDomain": 5,
+    "NeverPlaces": 0,
+    "NeverStarts": 0,
+    "TakesHeldGpus": 3,
+    "TakesOtherGpusOnEachMachine": 4,
+}
+"""Faults that are found late, and a topology on which each is found: its place among the default ones."""
 
 
 @pytest.mark.parametrize("policy", MUTANTS, ids=lambda policy: policy.__name__)
 def test_a_broken_policy_is_caught(policy: type[tp.Policy]) -> None:
     states = 6 if policy in NEEDS_MANY_STATES else thorough(6, 2)
     with pytest.raises(AssertionError, match=MUTANTS[policy]):
-        check_policy(policy, states=states)
+        check_policy(policy, topologies=topologies_with(policy), states=states)
+
+
+def topologies_with(policy: type[tp.Policy]) -> Sequence[tp.Topology]:
+    every = default_topologies()
+    return share(every, SHOWN_ON[policy.__name__], of=len(every)) if policy.__name__ in SHOWN_ON else every
 
 
 class TakesTheFirst(Correct):
@@ -43,19 +58,20 @@ def test_gpus_that_cannot_be_had_are_told_before_a_requirement_that_is_not_met()
 
 @pytest.mark.parametrize("name", tp.policies.names())
 def test_a_built_in_policy_passes(name: str) -> None:
-    states = thorough(6, 1)
-    report = check_policy(lambda: tp.policies.get(name), states=states)
+    states, topologies = thorough(6, 1), share(default_topologies(), tp.policies.names().index(name), of=5)
+    report = check_policy(lambda: tp.policies.get(name), topologies=topologies, states=states)
     assert report.unchecked == ()
-    assert report.decisions == 432 * (states + 1)
-    assert report.placed > 30 * (states + 1)
+    assert report.decisions == 48 * len(topologies) * (states + 1)
+    assert report.placed > 3 * len(topologies) * (states + 1)
 
 
 @pytest.mark.parametrize(
     "policy", [Correct, Correct(), lambda: Correct()], ids=["class", "object", "function"]
 )
 def test_a_correct_policy_passes_however_it_is_given(policy: Correct | Callable[[], Correct]) -> None:
-    report = check_policy(policy, states=2)
-    assert report == Report("baseline", 1296, report.placed)
+    topologies = share(default_topologies(), 0, of=3)
+    report = check_policy(policy, topologies=topologies, states=2)
+    assert report == Report("baseline", 144 * len(topologies), report.placed)
     assert 0 < report.placed < report.decisions
 
 
@@ -109,13 +125,14 @@ class TestSecondProcess:
 
 
 _PROGRAM = """
+from topoplace import machines
 from topoplace.policies import Baseline
 from topoplace.testing import check_policy
 
 class Mine(Baseline):
     name = 'mine'
 
-print(check_policy(Mine, states=0))
+print(check_policy(Mine, topologies=[machines.get("summit")], states=0))
 """
 
 

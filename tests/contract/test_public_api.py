@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from distributions import whole
 
 TOPO_M = "\tGPU0\tGPU1\nGPU0\t X \tNV2\nGPU1\tNV2\t X \n"
 
@@ -168,6 +169,7 @@ def test_kernels(topo: tp.Topology, job: tp.JobGraph) -> None:
         assert k.best_subgraph(pattern, weights).score == best.score
 
 
+@whole
 def test_simulation(topo: tp.Topology, tmp_path: Path) -> None:
     workload, policy, model = (
         tp.simulate.Workload.mapa(10),

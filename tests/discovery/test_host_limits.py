@@ -12,7 +12,7 @@ from topoplace.discovery.amd import kfd, smi_tables
 from topoplace.discovery.hwloc import hwloc_xml, lstopo_console
 from topoplace.discovery.linux import numactl
 from topoplace.discovery.measurements import rocm_bandwidth_test
-from topoplace.discovery.research import hiest
+from topoplace_lab.research import hiest
 
 PARSERS = (smi_tables, rocm_bandwidth_test, numactl, hwloc_xml, lstopo_console, hiest)
 SIZE = 1_000_000

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from distributions import whole
 from topoplace import TopologyError, discovery
 from topoplace.discovery import in_use
 from topoplace.discovery.in_use import GpuUse
@@ -91,6 +92,7 @@ def test_a_gpu_with_a_fault_in_the_query_is_not_free() -> None:
     assert said.endswith("GPU 1: its compute mode is Prohibited")
 
 
+@whole
 @pytest.mark.parametrize(
     ("record", "expected", "why"),
     [
@@ -114,6 +116,7 @@ def test_gpus_of_slurm_that_no_job_gets_are_not_free(
     assert not_free(text) == (expected, [f"not shown in use, and not free: {why}"])
 
 
+@whole
 def test_a_node_that_is_down_is_not_free_where_its_gpus_are_not_counted() -> None:
     cluster = tp.Topology.cluster(four(), 2, names=["n1", "n2"])
     text = "NODELIST STATE GRES_USED\nn1 down* gpu:0\nn2 mixed gpu:1(IDX:1)\n"
@@ -122,6 +125,7 @@ def test_a_node_that_is_down_is_not_free_where_its_gpus_are_not_counted() -> Non
     assert said.endswith("all GPUs of n1: Slurm starts nothing on its node (down*)")
 
 
+@whole
 @pytest.mark.parametrize("requested", ["0", "2"])
 def test_a_node_of_kubernetes_that_gets_no_pods_is_not_free(requested: str) -> None:
     text = (
@@ -135,6 +139,7 @@ def test_a_node_of_kubernetes_that_gets_no_pods_is_not_free(requested: str) -> N
     assert "its node gets no pods" in said
 
 
+@whole
 @pytest.mark.parametrize(
     ("record", "message"),
     [
@@ -162,12 +167,14 @@ def test_a_gpu_is_free_only_if_the_text_shows_it_so(shown: set[int], data: st.Da
     )
 
 
+@whole
 def test_nodes_with_fewer_gpus_than_the_topology() -> None:
     gpus, (said,) = not_free("NodeName=n1 Gres=gpu:3 GresUsed=gpu:1(IDX:1) State=MIXED\n")
     assert gpus == (1, 3)
     assert said.endswith("GPU 3: the text says nothing of it")
 
 
+@whole
 def test_a_text_that_lists_only_what_jobs_hold_leaves_the_others_free() -> None:
     assert not_free('{"jobs": [], "slurm": 1}') == ((), [])
     assert not_free("NODELIST GRES_USED\nn1 gpu:1(IDX:1)\n") == ((1,), [])
@@ -242,6 +249,7 @@ def test_all_slices_of_a_gpu_are_found_by_its_number() -> None:
     assert in_use.gpus([GpuUse(None, 0), GpuUse(None, 1, taken=False)], topology) == (0, 1)
 
 
+@whole
 @pytest.mark.parametrize("used", ["gpu:a100:1(IDX:0)", "gpu:a100:0"])
 def test_the_text_of_another_machine_is_refused(used: str) -> None:
     mine = topology_of("NodeName=mine Gres=gpu:a100:4 State=IDLE CPUTot=4\n")

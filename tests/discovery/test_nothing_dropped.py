@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from refusals import refusal
 from topoplace import discovery
 
@@ -104,6 +105,7 @@ def test_a_text_as_printed_leaves_nothing_out(text: str, command: str) -> None:
         assert not any("nothing is read" in note for note in read(prompt + text + "user@node:~$ \n").notes)
 
 
+@whole
 @pytest.mark.parametrize(
     ("text", "message"),
     [

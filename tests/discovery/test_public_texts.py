@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from refusals import refusal
 from topoplace import discovery
 
@@ -213,6 +214,7 @@ FACTS: dict[str, Facts] = {
 }
 
 
+@whole
 @pytest.mark.parametrize("name", sorted(FACTS))
 def test_nothing_is_silent(name: str, shared: Path) -> None:
     data, facts = _data(shared, name), FACTS[name]
@@ -233,6 +235,7 @@ def test_every_machine_of_the_texts_has_its_facts() -> None:
     assert machines == set(FACTS)
 
 
+@whole
 @pytest.mark.parametrize("name", sorted(EXPECTED))
 def test_public_text(name: str, shared: Path) -> None:
     data = _data(shared, name)

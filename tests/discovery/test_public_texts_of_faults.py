@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from refusals import refusal
 from topoplace import discovery
 
@@ -59,6 +60,7 @@ def _data(shared: Path, name: str) -> bytes:
     return path.read_bytes()
 
 
+@whole
 @pytest.mark.parametrize("name", sorted(READ))
 def test_a_text_is_read(name: str, shared: Path) -> None:
     read = discovery.read(_data(shared, name))
@@ -70,6 +72,7 @@ def test_a_text_is_read(name: str, shared: Path) -> None:
     assert any(READ[name][2] in note for note in notes)
 
 
+@whole
 @pytest.mark.parametrize("name", sorted(REFUSED))
 def test_a_text_is_refused_by_its_tool(name: str, shared: Path) -> None:
     assert REFUSED[name] in refusal(discovery.read, _data(shared, name))

@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from distributions import whole
 from refusals import refusal
 from topoplace import discovery
 from topoplace.discovery import unread_tools
@@ -108,6 +109,7 @@ def test_each_row_of_the_table_has_a_text() -> None:
     assert not unseen
 
 
+@whole
 def test_nodes_beside_a_pod_are_still_read() -> None:
     node = "kind: Node\nmetadata: {name: a}\nstatus:\n  capacity: {nvidia.com/gpu: 4}\n"
     assert discovery.read(f"{node}---\nkind: Pod\nmetadata: {{name: p}}\n").num_gpus == 4

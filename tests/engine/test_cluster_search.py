@@ -8,6 +8,7 @@ import pytest
 
 import brute_force
 import topoplace as tp
+from distributions import whole
 from topoplace.engine.plan import QueuedJob
 from topoplace.errors import SearchTimeoutError
 
@@ -98,6 +99,7 @@ def test_a_cluster_of_one_machine_is_searched_as_the_machine_alone(name: str) ->
     assert [one and (one.gpus, one.optimal) for one in placements] == [((0, 1, 2), True)] * 2
 
 
+@whole
 @pytest.mark.parametrize("sizes", [(32.0, 16.0), (64.0, 32.0, 16.0)])
 def test_gpus_of_the_smallest_memory_that_suffices_come_before_faster_links(sizes: tuple[float, ...]) -> None:
     """The more memory, the faster the links; the machines with most come first."""

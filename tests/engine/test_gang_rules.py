@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from distributions import whole
 from thoroughness import for_each_policy
 from topoplace.engine.gangs import rules
 from topoplace.engine.gangs.offers import Offers, offers_of
@@ -307,6 +308,7 @@ def test_machines_whose_partitions_are_too_large_offer_nothing() -> None:
     assert sorted(placement.gpus) == [4, 5]
 
 
+@whole
 @pytest.mark.parametrize("name", ["fcfs", "topo-aware", "fgd"])
 def test_the_same_gpus_are_those_of_machines_that_also_have_the_cpus(name: str) -> None:
     """The first machine has a CPU for one task, and one GPU of the second is taken."""

@@ -9,6 +9,7 @@ from itertools import combinations, permutations
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from topoplace.cluster.job_kinds import number_of
 from topoplace.engine.admission import able_gpus, needs_of, why_not_now
 from topoplace.engine.gangs.offers import offers_of
@@ -121,6 +122,7 @@ def test_a_rule_sees_only_what_it_asks_for() -> None:
     assert shares._replace(left=(), slices=()) == blind
 
 
+@whole
 def test_a_process_without_gpus_is_use_of_the_machine_and_not_of_its_gpus() -> None:
     cluster = tp.Cluster(tp.machines.get("dgx1-v100"), tp.HostResources(8, 32.0))
     job = tp.JobGraph.without_gpus(cpus=1.0)

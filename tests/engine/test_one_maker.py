@@ -7,6 +7,7 @@ import math
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from topoplace.engine import one_maker
 from topoplace.engine.plan import QueuedJob
 from topoplace.topology.devices import Gpu
@@ -37,6 +38,7 @@ def two_makers() -> tp.Cluster:
     return tp.Cluster(tp.Topology.cluster(machines, fabric=tp.Fabric(("n", "a"), ())))
 
 
+@whole
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_job_that_communicates_gets_one_maker(name: str) -> None:
     policy, cluster = tp.policies.get(name), two_makers()
@@ -54,6 +56,7 @@ def test_a_job_that_communicates_gets_one_maker(name: str) -> None:
     )
 
 
+@whole
 @pytest.mark.parametrize("name", POLICIES)
 def test_what_is_free_of_each_maker_is_told(name: str) -> None:
     policy, cluster = tp.policies.get(name), two_makers()

@@ -1,4 +1,4 @@
-"""The page of benchmarks: contenders take turns, the winner is named, and nothing is missing from the kept page."""
+"""The page of benchmarks: contenders take turns, the winner is named, and nothing is missing from what is kept."""
 
 from __future__ import annotations
 
@@ -9,15 +9,13 @@ from typing import Any
 import pytest
 
 from clusters.bench_decisions import RINGS, Load, policies
-from duels import page_text
+from duels import page_text, record
 from duels.duel import OURS, Case, Duel, Outcome, fight, figures, outcome
 from duels.kernel_duels import duels
 from duels.page_text import Machine
 from duels.policy_times import COMPARED_WITH, SIZES, Times, decide
 from timing import measure
 from timing.measure import Contender, Prepared, Spread, alternate, group_means
-
-PAGE = Path(__file__).parents[2] / "docs/benchmarks.md"
 
 
 def answering(answer: Callable[[int], Any], calls: list[str] | None = None, name: str = "") -> Contender:
@@ -137,10 +135,17 @@ def test_groups_of_decisions_are_averaged() -> None:
     assert group_means([1.0, 3.0] * 10) == [2.0] * 10
 
 
-def test_the_kept_page_has_every_kernel_and_policy() -> None:
-    text = PAGE.read_text(encoding="utf-8")
+def test_the_page_of_what_is_kept_has_every_kernel_and_policy() -> None:
+    text = record.read().page()
     for duel in duels():
         assert f"| `{duel.kernel}` | {duel.what} |" in text, "run make bench"
     for policy in policies():
         row = next(line for line in text.splitlines() if line.startswith(f"| `{policy.name}` |"))
         assert row.count("[") == len(SIZES), "run make bench"
+
+
+def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
+    kept = record.read()
+    kept.write(tmp_path / "kept.json")
+    assert record.read(tmp_path / "kept.json") == kept
+    assert (tmp_path / "kept.json").read_bytes() == record.KEPT.read_bytes()

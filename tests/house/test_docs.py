@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-REPOSITORY = Path(__file__).parents[2]
+from packages import PACKAGES, REPOSITORY, own_name
+
 PAGES = [REPOSITORY / "README.md", *sorted((REPOSITORY / "docs").glob("*.md"))]
 DOCUMENTS = [
     *(
@@ -94,32 +95,32 @@ def missing_files(text: str, folders: list[Path]) -> list[str]:
 @pytest.mark.parametrize("document", ["ARCHITECTURE.md", "cpp/README.md"])
 def test_maps_of_the_code_name_files(document: str) -> None:
     items = re.split(r"^(?=[|-] )", (REPOSITORY / document).read_text("utf-8"), flags=re.MULTILINE)
-    folders = [REPOSITORY, REPOSITORY / "python/topoplace"]
+    folders = [REPOSITORY, *PACKAGES]
     assert [name for item in items[1:] for name in missing_files(item, folders)] == []
 
 
 def packages_with_a_guide() -> list[Path]:
     """Return the `__init__.py` of packages whose docstring says which file to change."""
-    files = sorted((REPOSITORY / "python/topoplace").rglob("__init__.py"))
+    files = sorted(path for package in PACKAGES for path in package.rglob("__init__.py"))
     return [path for path in files if "\nTo change:\n" in path.read_text("utf-8")]
 
 
 def test_packages_of_many_files_have_a_guide() -> None:
     """A list of what to change is in the docstring of each package with more than ten modules, the commands aside."""
-    folders = [path.parent for path in (REPOSITORY / "python/topoplace").rglob("__init__.py")]
+    folders = [path.parent for package in PACKAGES for path in package.rglob("__init__.py")]
     large = {folder for folder in folders if len([*folder.glob("*.py")]) > 10 and folder.name != "commands"}
     assert large - {path.parent for path in packages_with_a_guide()} == {
-        REPOSITORY / "python/topoplace/experiments/capacity/planners",  # in that of `capacity`
+        REPOSITORY / "lab/topoplace_lab/capacity/planners",  # in that of `capacity`
     }
 
 
 @pytest.mark.parametrize(
     "package",
     packages_with_a_guide(),
-    ids=lambda path: path.parent.relative_to(REPOSITORY / "python").as_posix(),
+    ids=lambda path: own_name(path.parent),
 )
 def test_guides_of_packages_name_files(package: Path) -> None:
     guide = (ast.get_docstring(ast.parse(package.read_text("utf-8"))) or "").partition("\nTo change:\n")[2]
     assert guide.strip()
-    folders = [package.parent, REPOSITORY / "python/topoplace", REPOSITORY]
+    folders = [package.parent, *PACKAGES, REPOSITORY]
     assert missing_files(guide, folders) == []

@@ -10,10 +10,15 @@ from pathlib import Path
 
 import pytest
 
+griffe = pytest.importorskip("griffe")
 pytest.importorskip("material")
 pytest.importorskip("matplotlib")
 
-REPOSITORY = Path(__file__).parents[2]
+from packages import PACKAGES, REPOSITORY  # noqa: E402
+
+ELSEWHERE = re.compile(
+    r"<(?:script|img|iframe)\b[^>]*\bsrc=.https?:|<link\b[^>]*\bstylesheet\b[^>]*\bhref=.https?:"
+)
 sys.path.insert(0, str(REPOSITORY / "tools/site"))
 
 import drawings  # noqa: E402
@@ -35,6 +40,23 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+def test_what_renders_the_reference_finds_each_public_name() -> None:
+    loader = griffe.GriffeLoader(search_paths=[package.parent for package in PACKAGES])
+    loaded = {package.name: loader.load(package.name) for package in PACKAGES}
+    for module in public_modules():
+        top, _, below = module.__name__.partition(".")
+        within = loaded[top][below]
+        assert [name for name in public_names(module) if name not in within.members] == [], module.__name__
+
+
+def test_no_source_of_a_page_names_a_picture_elsewhere() -> None:
+    elsewhere = re.compile(r"!\[[^\]]*\]\(https?:|" + ELSEWHERE.pattern)
+    pages = list((REPOSITORY / "docs").rglob("*.md"))
+    assert len(pages) > 20
+    assert [page.name for page in pages if elsewhere.search(page.read_text("utf-8"))] == []
+
+
+@pytest.mark.deep
 def test_each_public_name_has_an_entry(site: Path) -> None:
     entries = {
         entry
@@ -46,25 +68,26 @@ def test_each_public_name_has_an_entry(site: Path) -> None:
         assert missing == [], module.__name__
 
 
+@pytest.mark.deep
 def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
-    elsewhere = re.compile(
-        r"<(?:script|img|iframe)\b[^>]*\bsrc=.https?:|<link\b[^>]*\bstylesheet\b[^>]*\bhref=.https?:"
-    )
     pages = list(site.rglob("*.html"))
     assert len(pages) > 50
-    assert [page.name for page in pages if elsewhere.search(page.read_text("utf-8"))] == []
+    assert [page.name for page in pages if ELSEWHERE.search(page.read_text("utf-8"))] == []
 
 
-def test_drawings_are_those_of_the_library() -> None:
-    kept = {path.stem: path.read_text("utf-8") for path in drawings.IMAGES.glob("*.svg")}
-    assert kept == dict(drawings.pictures())
+def test_the_picture_of_readme_is_that_of_the_library() -> None:
+    assert drawings.SHOWN.read_text("utf-8") == drawings.before_after()
 
 
-def test_pictures_are_drawn_from_answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pictures, "IMAGES", tmp_path)
-    for draw in (pictures.partition, pictures.mapping, pictures.flow, pictures.collective, pictures.capacity):
-        draw()
-    drawn = {path.name for path in tmp_path.iterdir()}
-    assert drawn == {path.name for path in (REPOSITORY / "docs/images").glob("*.svg")}
-    cut = (tmp_path / "collective-cut.svg").read_text("utf-8")
+def test_pages_are_made_from_records_and_show_their_pictures(site: Path) -> None:
+    for page in ("command-line", "trust", "published", "gallery", "papers/index", "papers/sc17"):
+        text = (site / f"{page}.html").read_text("utf-8")
+        for picture in re.findall(r'<img [^>]*src="([^":]+\.svg)"', text):
+            assert (site / page).parent.joinpath(picture).is_file(), (page, picture)
+    assert len([*(site / "images").glob("*.svg")]) > 15
+    assert (site / "schemas/place.json").is_file()
+
+
+def test_pictures_are_drawn_from_answers() -> None:
+    cut = pictures.collective()
     assert "4 · 72 / 3 = 96 GB/s" in cut  # text stays text

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ast
 import importlib
+import pkgutil
 import re
 from collections.abc import Iterator
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
+from packages import PACKAGES
 from topoplace import _above
 
 # Imports for type checkers alone that would close a circle.
@@ -46,8 +49,10 @@ def imported(tree: ast.AST, known: dict[str, Path]) -> Iterator[tuple[str, int]]
 
 
 @pytest.fixture(scope="module")
-def imports(repository: Path) -> dict[str, list[tuple[str, int]]]:
-    known = modules(repository / "python" / "topoplace")
+def imports() -> dict[str, list[tuple[str, int]]]:
+    known: dict[str, Path] = {}
+    for package in PACKAGES:
+        known |= modules(package)
     found = {name: list(imported(ast.parse(path.read_text("utf-8")), known)) for name, path in known.items()}
     return {name: edges for name, edges in found.items() if name != "topoplace"}
 
@@ -65,11 +70,24 @@ def test_no_circle_of_imports(imports: dict[str, list[tuple[str, int]]]) -> None
         pytest.fail(" imports ".join(reversed(error.args[1])))
 
 
-def test_what_values_ask_of_modules_above_is_what_the_front_doors_offer(repository: Path) -> None:
-    texts = "\n".join(path.read_text("utf-8") for path in (repository / "python").rglob("*.py"))
+def test_what_values_ask_of_modules_above_is_what_the_front_doors_offer() -> None:
+    files = (path for package in PACKAGES for path in package.rglob("*.py"))
+    texts = "\n".join(path.read_text("utf-8") for path in files)
     asked = set(re.findall(r'_above\.given\("(\w+)"\)', texts))
-    importlib.import_module("topoplace.experiments")
+    importlib.import_module("topoplace_lab")
     assert asked == _above._HOME.keys()
     for where in _above._HOME.values():
         module, _, function = where.partition(":")
         assert callable(getattr(importlib.import_module(module), function)), where
+
+
+@pytest.mark.parametrize("package", ["collective", "kernels", "objectives", "policies"])
+def test_no_name_of_a_package_is_that_of_a_module_in_it(package: str) -> None:
+    """Importing the module would put it in the place of the name, which is loaded lazily."""
+    found = importlib.import_module(f"topoplace.{package}")
+    modules = {one.name for one in pkgutil.iter_modules(found.__path__)}
+    assert not [
+        name
+        for name in modules.intersection(found.__all__)
+        if not isinstance(getattr(found, name), ModuleType)
+    ]

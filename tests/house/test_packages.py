@@ -107,19 +107,24 @@ def test_one_list_of_pythons(repository: Path) -> None:
     assert settings["project"]["requires-python"] == f">=3.{minors[0]}"
     workflow = yaml.safe_load((repository / ".github" / "workflows" / "test.yml").read_text("utf-8"))
     assert workflow["jobs"]["test"]["strategy"]["matrix"]["python"] == [f"3.{minor}" for minor in minors]
-    assert f"3.{minors[0]} to 3.{minors[-1]}" in (repository / "docs" / "versions.md").read_text("utf-8")
+    text = " ".join((repository / "CONTRIBUTING.md").read_text("utf-8").split())
+    assert f"now 3.{minors[0]} to 3.{minors[-1]}." in text
 
 
 def test_each_night_goes_deeper_wherever_there_is_more_to_try(repository: Path) -> None:
     """What a change is tested with is a part of what the profile `deep` does."""
     workflow = yaml.safe_load((repository / ".github" / "workflows" / "nightly.yml").read_text("utf-8"))
-    tests = repository / "tests"
+    folders = [repository / name for name in ("tests", "lab/tests", "hosts/tests")]
     deeper = {
-        path.relative_to(tests).parts[0]
+        path.relative_to(repository).as_posix().partition("tests/")[0]
+        + "tests/"
+        + path.relative_to(tests).parts[0]
+        for tests in folders
         for path in tests.rglob("test_*.py")
         if re.search(
-            r"@given\(|\bthorough\(|\brun_state_machine_as_test\(|StateMachine\)", path.read_text("utf-8")
+            r"@given\(|\b(?:thorough|share)\(|mark\.deep|\brun_state_machine_as_test\(|StateMachine\)",
+            path.read_text("utf-8"),
         )
     }
     assert deeper <= set(workflow["jobs"]["properties"]["strategy"]["matrix"]["tests"])
-    assert "kernels" in deeper
+    assert "tests/kernels" in deeper

@@ -39,9 +39,8 @@ exit ${CRASHES:-0}
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Let the tool keep numbers and page in an empty folder."""
+    """Let the tool keep numbers in an empty folder."""
     monkeypatch.setattr(kept, "FOLDER", tmp_path)
-    monkeypatch.setattr(tool, "PAGE", tmp_path / "trust.md")
     return tmp_path
 
 
@@ -55,25 +54,15 @@ def fuzzer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return str(path)
 
 
-def test_the_page_is_that_of_what_is_kept() -> None:
+def test_all_survivors_that_are_kept_are_explained() -> None:
     assert tool.main(["--check"]) == 0
 
 
 def test_parts_never_measured_are_left_out(folder: Path) -> None:
     kept.write("threads", {"tests": 9, "reports": 0, "failed": False})
-    assert tool.main(["page"]) == 0
-    text = (folder / "trust.md").read_text("utf-8")
+    text = tool.text()
     assert "| reports of ThreadSanitizer | 0 | 0 in 9 tests | yes |" in text
     assert "## Fuzzing" not in text
-
-
-def test_a_page_of_other_numbers_fails(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    kept.write("threads", {"tests": 9, "reports": 0, "failed": False})
-    tool.main(["page"])
-    assert tool.main(["--check"]) == 0
-    kept.write("threads", {"tests": 9, "reports": 1, "failed": False})
-    assert tool.main(["--check"]) == 1
-    assert "docs/trust.md is not current" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("missing", [{"why": ""}, {"equal": None}])
@@ -83,10 +72,8 @@ def test_a_survivor_without_explanation_fails(
     verdicts = {"killed": 9, "survived": 1}
     about = {"seed": 0, "first": verdicts, "verdicts": verdicts}
     kept.write("mutants", {"engine": {**about, "survivors": [SURVIVOR]}})
-    tool.main(["page"])
     assert tool.main(["--check"]) == 0
     kept.write("mutants", {"engine": {**about, "survivors": [SURVIVOR | missing]}})
-    tool.main(["page"])
     assert tool.main(["--check"]) == 1
     assert "python/topoplace/engine/a.py: if a < b:" in capsys.readouterr().err
 
@@ -103,9 +90,10 @@ def test_a_bar_is_met_exactly_or_not_reached(taken: int, reached: str) -> None:
 
 
 def test_what_was_left_out_is_named() -> None:
-    counts = {"python": "3.11", "without": ["tests/papers"], "packages": {"topoplace": [1, 1, 2, 2]}}
-    assert "and this time `tests/papers`, so that the figures are lower bounds" in python_coverage.section(
-        counts
+    counts = {"python": "3.11", "without": ["lab/tests/papers"], "packages": {"topoplace": [1, 1, 2, 2]}}
+    assert (
+        "and this time `lab/tests/papers`, so that the figures are lower bounds"
+        in python_coverage.section(counts)
     )
     assert "this time" not in python_coverage.section(counts | {"without": []})
 

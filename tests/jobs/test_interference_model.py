@@ -8,9 +8,9 @@ from itertools import product
 import numpy as np
 import pytest
 
-from topoplace.experiments.papers.sc17.measured import authors_profile
 from topoplace.jobs.interference_model import features_of
 from topoplace.jobs.performance_profile import PerformanceProfile
+from topoplace_lab.papers.sc17.measured import authors_profile
 
 NAMES = ("light/1", "light/4", "light/16", "heavy/1", "heavy/4", "heavy/16")
 

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from command_line import assert_command_refuses, run
+from distributions import whole
 from topoplace.jobs.performance_profile import PLACEMENTS, Measurement, PerformanceProfile
 
 NAMES = st.sampled_from(["alexnet/1", "alexnet/64", "vgg", "a/b/4", "/", 'odd, "name"\n/8', "é/", " x /2 "])
@@ -214,6 +215,7 @@ RUNS = HEADER + "".join(f"solo,a,1,2,intra-socket,,,,{seconds}\n" for seconds in
 RUNS += "solo,a,1,2,inter-socket,,,,20\ncollocation,a,1,2,inter-socket,b,1,2,25\n"
 
 
+@whole
 def test_profile_build_and_show(tmp_path: Path) -> None:
     runs = tmp_path / "runs.csv"
     runs.write_text(RUNS)
@@ -234,6 +236,7 @@ def test_profile_build_and_show(tmp_path: Path) -> None:
     assert [(row["name"], row["other"], row["slowdown"]) for row in rows["pairs"]] == [("a/1", "b/1", 1.25)]
 
 
+@whole
 @pytest.mark.parametrize(
     ("arguments", "stdin", "message"),
     [

@@ -11,7 +11,7 @@ import pytest
 
 import topoplace as tp
 from placed_ranks import cluster, expected
-from topoplace.integrations.slurm.testing.daemons import free_ports
+from topoplace_hosts.slurm.testing.daemons import free_ports
 
 NAMES = ("127.0.0.1", "127.0.0.2")
 PROBE = """\

@@ -21,7 +21,6 @@ from topoplace.moving import MoveCosts, attempts, many_machines
 from topoplace.moving.cheapest_levels import CheapestLevels, Shortage
 from topoplace.moving.movers import movers_of
 from topoplace.moving.shortages import in_all, on_machines
-from topoplace.policies import FragmentationGradientDescent
 
 STAY, MOVE, PREEMPT = 0, 1, 2
 RING, CLIQUE = tp.JobGraph.ring, tp.JobGraph.clique
@@ -365,7 +364,7 @@ def test_time_that_is_up_leaves_a_bound() -> None:
     assert (plan.cost, plan.bound, late.bound) == (2.0, 2.0, 0.0)
 
 
-RESLICING = FragmentationGradientDescent().with_reslicing()
+RESLICING = tp.policies.TopoAware().with_reslicing()
 
 WRONG: list[tuple[dict[str, Any], str]] = [
     ({"job": 3}, "job = 3"),
@@ -376,7 +375,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"cost": 3}, "cost = 3"),
     ({"policy": "best"}, "'best'"),
     ({"policy": 3}, "policy = 3"),
-    ({"policy": RESLICING}, "policy = fgd: room is made without reslicing GPUs"),
+    ({"policy": RESLICING}, "policy = topo-aware: room is made without reslicing GPUs"),
     ({"job": RING(1).with_(mig="1g.5gb")}, "mig = '1g.5gb' cannot be honoured: room is made on whole GPUs"),
     ({"min_bandwidth": -1}, "min_bandwidth = -1"),
     ({"min_bandwidth": math.nan}, "min_bandwidth = nan"),

@@ -7,9 +7,10 @@ import random
 import pytest
 
 import topoplace as tp
+from thoroughness import thorough
 from topoplace import HostResources, policies
 
-STEPS = 60
+STEPS = thorough(600, 30)
 JOBS = [
     *(tp.JobGraph.ring(k) for k in range(1, 9)),
     tp.JobGraph.clique(3).with_(bandwidth_sensitive=True),

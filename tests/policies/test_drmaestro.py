@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from drmaestro_cases import host_clusters, host_jobs, mixed_clusters
-from thoroughness import thorough
+from thoroughness import share, thorough
 from topoplace import kernels
 from topoplace.cluster.hosts import HostResources
 from topoplace.engine.machine_state import ClusterView
-from topoplace.experiments.simulate import NetworkContention, Workload
 from topoplace.jobs.network_profile import NetworkProfile
 from topoplace.policies import DRMaestro, QueuedJob
 from topoplace.policies.drmaestro.beside import BesideProcess
@@ -24,6 +23,8 @@ from topoplace.policies.drmaestro.network import RunningTraffic
 from topoplace.policies.drmaestro.phases import WAITS, Builder, Offer, Phase, cheapest
 from topoplace.policies.drmaestro.policy import free_columns
 from topoplace.testing import check_policy
+from topoplace.testing.default_cases import default_topologies
+from topoplace_lab.simulate import NetworkContention, Workload
 
 # ---- one phase -------------------------------------------------------------------------------------------------
 
@@ -156,7 +157,10 @@ def started(plan: tp.Plan) -> dict[str, tp.Placement]:
 
 @pytest.mark.parametrize("options", [{"disaggregate": False}, {"network_aware": True}], ids=str)
 def test_contract(options: dict[str, Any]) -> None:
-    assert check_policy(lambda: DRMaestro(**options), states=thorough(6, 1)).placed > 90
+    topologies = share(default_topologies(), 0, of=3)
+    assert (
+        check_policy(lambda: DRMaestro(**options), topologies=topologies, states=thorough(6, 1)).placed > 30
+    )
 
 
 def test_a_gpu_without_cpus_beside_it_is_used_from_elsewhere() -> None:
@@ -411,7 +415,7 @@ def test_wrong_options_are_named() -> None:
 
 
 @given(mixed_clusters(), host_jobs(), st.sampled_from([None, 8, 14]), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=thorough(3000, 100))
 def test_a_lone_process_goes_where_the_flow_sends_it(
     cluster: tp.Cluster, job: tp.JobGraph, gpu_memory_gb: float | None, disaggregate: bool
 ) -> None:

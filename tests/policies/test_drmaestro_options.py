@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from thoroughness import thorough
+from thoroughness import share, thorough
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.network_profile import NetworkProfile
@@ -19,6 +19,7 @@ from topoplace.policies.drmaestro.network import NetworkLoad, RunningTraffic
 from topoplace.policies.drmaestro.phases import room
 from topoplace.policies.drmaestro.policy import DRMaestro, free_columns
 from topoplace.testing import check_policy
+from topoplace.testing.default_cases import default_topologies
 
 
 @pytest.mark.parametrize(
@@ -320,4 +321,7 @@ def test_load_over_that_of_the_fullest_machine() -> None:
     ids=str,
 )
 def test_the_contract_holds_with_the_options(options: dict[str, Any]) -> None:
-    assert check_policy(lambda: DRMaestro(**options), states=thorough(6, 1)).placed > 90
+    topologies = share(default_topologies(), 1, of=3)
+    assert (
+        check_policy(lambda: DRMaestro(**options), topologies=topologies, states=thorough(6, 1)).placed > 30
+    )

@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 import topoplace as tp
-from thoroughness import thorough
+from thoroughness import share, thorough
 from topoplace.engine.telemetry import FinishedRun, Reading
-from topoplace.experiments.papers.drmaestro import rodinia
-from topoplace.experiments.simulate import NetworkContention, Result, TelemetryLog, simulate
 from topoplace.policies import DRMaestro, DRMaestroService, InferenceEngine, QueuedJob
 from topoplace.testing import check_policy
+from topoplace.testing.default_cases import default_topologies
+from topoplace_lab.papers.drmaestro import rodinia
+from topoplace_lab.simulate import NetworkContention, Result, TelemetryLog, simulate
 
 TRUE = tp.NetworkProfile(0.2, 0.5, 0.1)
 """The application "a" takes 100 s on an idle network."""
@@ -119,7 +120,8 @@ def test_wrong_options_of_the_service_are_named() -> None:
 
 
 def test_the_service_keeps_the_contract_of_policies() -> None:
-    check_policy(DRMaestroService(InferenceEngine({"a": TRUE})), states=thorough(6, 1))
+    topologies = share(default_topologies(), 2, of=3)
+    check_policy(DRMaestroService(InferenceEngine({"a": TRUE})), topologies=topologies, states=thorough(6, 1))
 
 
 def two_machines() -> tuple[tp.Cluster, tp.JobGraph]:
@@ -219,4 +221,5 @@ def test_a_merged_mapping_tries_again_in_the_next_plan_only() -> None:
 
 
 def test_a_merged_mapping_keeps_the_contract_of_policies() -> None:
-    check_policy(DRMaestro(retry=False), states=thorough(6, 1))
+    topologies = share(default_topologies(), 0, of=3)
+    check_policy(DRMaestro(retry=False), topologies=topologies, states=thorough(6, 1))

@@ -11,8 +11,8 @@ from hypothesis import given
 
 import topoplace as tp
 from topoplace.policies import DRMaestro, NodeQueue
-from topoplace.policies.schedulers.scheduler_policy import SchedulerPolicy
 from topoplace.testing.placements import check_placement
+from topoplace_lab.policies.schedulers.scheduler_policy import SchedulerPolicy
 
 GROUPING = tuple(
     name

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from offered_policies import Install, installer
 from topoplace.policies import installed
 
@@ -131,6 +132,7 @@ def test_faults_of_others_are_named_and_nothing_else(install: Install) -> None:
     assert not installed.is_of_others(tp.policies.get("baseline"))
 
 
+@whole
 def test_names_that_are_none_are_answered_with_those_that_are() -> None:
     with pytest.raises(ValueError, match=r"^name = 'MAPA': no such policy; did you mean mapa-"):
         tp.policies.get("MAPA")

@@ -13,6 +13,7 @@ from hypothesis import given
 import topoplace as tp
 from all_placements import by_exchanges, fastest, num_placements, seconds_of
 from small_clusters import FAMILIES, linked_cluster, of_all, small_cluster, small_job, with_adapters
+from thoroughness import thorough
 
 ROUNDING = 1 + 1e-9
 SLACK = 1.0101
@@ -121,7 +122,7 @@ def test_a_split_job_of_one_collective_is_as_fast_as_can_be(family: str, seed: i
 def test_nine_of_ten_split_jobs_are_as_fast_as_can_be(family: str) -> None:
     """Of all kinds of jobs; the others are no more than half as long again."""
     ratios: list[float] = []
-    for seed in range(25):
+    for seed in range(thorough(250, 12)):
         draws = random.Random(f"{family} {seed}")
         found = _answer(small_cluster(family, draws), draws, 5)
         if found is not None and found.placement is not None and found.is_exact and found.is_split:

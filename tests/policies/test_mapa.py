@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 import brute_force
 import topoplace as tp
 from topoplace.engine.plan import QueuedJob
-from topoplace.experiments.papers.mapa import MACHINES, topology_of
 from topoplace.testing import check_policy
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
+from topoplace_lab.papers.mapa import MACHINES, topology_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_policy.py"
 HighestIds = runpy.run_path(str(EXAMPLE))["HighestIds"]

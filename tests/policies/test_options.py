@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from topoplace.engine.sharing.sharing_policy import SharingPolicy
 from topoplace.policies import InferenceEngine, LeastTime, NodeQueue
 from topoplace.policies.drmaestro.costs import Costs
+from topoplace_lab.sharing.sharing_policy import SharingPolicy
 
 LIMITS: list[tuple[Callable[..., Any], str, float, float]] = [
     (tp.policies.Greedy, "max_nodes", 1, (2**63 - 1) // 8),

@@ -17,8 +17,8 @@ from thoroughness import for_each_policy
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.plan import QueuedJob
 from topoplace.engine.policy import SearchPolicy
-from topoplace.experiments.simulate import Discipline, Workload, simulate
 from topoplace.testing.placements import check_placement
+from topoplace_lab.simulate import Discipline, Workload, simulate
 
 NAMES = tuple(
     name for name in tp.policies.names() if isinstance(tp.policies.get(name), MachinePolicy | SearchPolicy)

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from topoplace import discovery
 from topoplace.policies import LeastTime
 
@@ -126,6 +127,7 @@ ON_ONE_MACHINE = {
 """A text, the GPUs that are busy, how many are wanted, and the sets that are right."""
 
 
+@whole
 @pytest.mark.parametrize("question", ON_ONE_MACHINE)
 @pytest.mark.parametrize("pattern", [tp.JobGraph.ring, tp.JobGraph.chain, tp.JobGraph.clique])
 def test_the_nearest_gpus_are_taken(question: str, pattern: Callable[[int], tp.JobGraph]) -> None:
@@ -151,6 +153,7 @@ PUBLIC: dict[str, tuple[list[int], int, list[set[int]]]] = {
 }
 
 
+@whole
 @pytest.mark.parametrize("name", PUBLIC)
 def test_the_nearest_gpus_of_public_texts_are_taken(name: str, shared: Path) -> None:
     taken, size, right = PUBLIC[name]
@@ -201,6 +204,7 @@ def test_28_one_socket_can_be_required() -> None:
     assert "0 of 1 groups of 5 fit within a socket" in refusal.reason
 
 
+@whole
 @pytest.mark.parametrize("policy", ["least-time", "topo-aware", "mapa-greedy", "best-fit", "fgd"])
 def test_28_every_policy_keeps_the_socket(policy: str) -> None:
     cluster = busy(tp.machines.get("l40s-8"), 0)
@@ -293,6 +297,7 @@ def test_20_the_emptiest_gpu_may_be_on_another_machine() -> None:
     assert chosen(job.with_(spread="gpu"), cluster) == (8,)
 
 
+@whole
 def test_20_a_policy_that_packs_shares_refuses_to_spread_them() -> None:
     job = tp.JobGraph.independent(1).with_(gpu_fraction=0.1, spread="gpu")
     with pytest.raises(ValueError, match=r"^spread = 'gpu' cannot be honoured: fgd does not choose"):
@@ -388,6 +393,7 @@ def gke_node(name: str) -> str:
 """
 
 
+@whole
 def test_22_labels_of_blocks_count_without_being_named() -> None:
     nodes = [gke_node(f"b{block}-s{sub}-h{host}") for block in (1, 2) for sub in (1, 2) for host in (1, 2)]
     topology = discovery.read(("apiVersion: v1\nkind: List\nitems:\n" + "".join(nodes)).encode())
@@ -396,6 +402,7 @@ def test_22_labels_of_blocks_count_without_being_named() -> None:
     assert domains(placement, "block") == [("b2", 32)]
 
 
+@whole
 def test_22_the_public_nodes(shared: Path) -> None:
     topology = discovery.read(text_of(shared, "k8s-03-gke-h100-blocks.yaml"))
     assert isinstance(topology, tp.Topology)

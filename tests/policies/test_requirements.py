@@ -12,10 +12,10 @@ import pytest
 import topoplace as tp
 from topoplace.discovery.nvidia import gpu_list
 from topoplace.engine.plan import QueuedJob
-from topoplace.engine.sharing.sharing_policy import SharingPolicy
-from topoplace.experiments.simulate import Workload, simulate
 from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.topology.fabric import Level
+from topoplace_lab.sharing.sharing_policy import SharingPolicy
+from topoplace_lab.simulate import Workload, simulate
 
 HOST = tp.HostResources(cpus=8, memory_gb=64.0, drives=2)
 RING = tp.JobGraph.ring(2)

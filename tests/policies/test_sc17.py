@@ -11,12 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
+from distributions import whole
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import QueuedJob
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives import communication_cost, fragmentation, interference
 from topoplace.objectives.authors_utility import authors_utility
-from topoplace.objectives.interference import worst_ratio
+from topoplace.objectives.colocation import worst_ratio
 from topoplace.policies.sc17.topo_aware import _unions
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
 
@@ -501,6 +502,7 @@ def test_a_job_that_never_fits_does_not_block_the_queue() -> None:
     assert [job_id for job_id, _ in plan.start] == ["next"]
 
 
+@whole
 def test_every_job_starts_where_postponements_are_limited() -> None:
     topology = MINSKY.with_unhealthy([1, 3])
     jobs = [job_of(2, least=0.9)] * 5

@@ -17,7 +17,7 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import mask_of, members
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives import Costs, PrintedUtility, Utility, communication_cost, fragmentation
-from topoplace.objectives.interference import interference, worst_ratio
+from topoplace.objectives.colocation import interference, worst_ratio
 from topoplace.objectives.utility import Formula
 from topoplace.policies.sc17.bipartition import UtilityBipartition
 from topoplace.policies.sc17.costs import UtilityPolicy

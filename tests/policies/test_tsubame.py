@@ -22,8 +22,8 @@ from rcuda_oracle import (
     thin_nodes,
     workloads,
 )
-from topoplace.experiments.simulate import Result, Workload, simulate
 from topoplace.policies import QueuedJob
+from topoplace_lab.simulate import Result, Workload, simulate
 
 # ---- nothing is promised twice -----------------------------------------------------------------------------------
 

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 import topoplace as tp
+from thoroughness import share, thorough
 from topoplace.engine.driver import QueueWalk
 from topoplace.engine.plan import FOR_EVER, Plan, QueuedJob
 from topoplace.policies import LeastTime
 from topoplace.policies.least_time import gangs
 from topoplace.testing import check_policy
+from topoplace.testing.default_cases import default_topologies
 
 H100S = tp.Topology.cluster(tp.machines.get("dgx-h100"), 3, network=50.0)
 TRAYS = tp.Topology.cluster(tp.machines.get("gb200-nvl72"), 2, network=50.0)
@@ -254,9 +256,10 @@ def test_younger_jobs_that_fit_overtake() -> None:
     assert [job_id for job_id, _ in plan.defer] == ["large"]
 
 
-@pytest.mark.parametrize("waits", [0.0, 2.0, 1e9])
-def test_the_contract_holds(waits: float) -> None:
-    check_policy(lambda: LeastTime(waits=waits), states=2)
+@pytest.mark.parametrize(("turn", "waits"), [*enumerate([0.0, 2.0, 1e9])], ids=str)
+def test_the_contract_holds(turn: int, waits: float) -> None:
+    topologies = share(default_topologies(), turn, of=3)
+    check_policy(lambda: LeastTime(waits=waits), topologies=topologies, states=thorough(6, 1))
 
 
 @pytest.mark.parametrize("waits", [-1.0, float("inf"), float("nan"), True, "2"])

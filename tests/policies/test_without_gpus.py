@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from distributions import whole
 from topoplace.engine.plan import QueuedJob
 from topoplace.policies import LeastTime
 
@@ -68,6 +69,7 @@ def test_a_queue_starts_them_beside_jobs_with_gpus() -> None:
     assert {machine_of(plan.start[1][1])} == used
 
 
+@whole
 @given(st.integers(0, 1 << 32))
 def test_no_machine_breaks_less(seed: int) -> None:
     """By counting: whole racks, then whole machines, with the job on each machine that has room."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from topoplace.experiments.capacity import CapacityJob, Catalogue, Node, VMType, plan_of
+from topoplace_lab.capacity import CapacityJob, Catalogue, Node, VMType, plan_of
 
 SMALL = Catalogue(
     [VMType("one", "slow", 1, 0.5), VMType("two", "slow", 2, 0.75), VMType("four", "fast", 4, 3.0)]

@@ -8,7 +8,7 @@ import random
 from typing import Any
 
 from kubernetes_objects import DRIVER, claim_json, claims_of, exactly, node_json, pod_json
-from topoplace.integrations.kubernetes.testing.objects import nested
+from topoplace_hosts.kubernetes.testing.objects import nested
 
 NAMESPACE = "hostile"
 ODD: tuple[Any, ...] = (

@@ -15,11 +15,11 @@ import topoplace as tp
 from decision_streams import STREAMS, Operation, Stream
 from topoplace.engine.driver import queue_walk
 from topoplace.engine.machine_policy import MachinePolicy
-from topoplace.experiments.simulate.disciplines.live_queue import LiveQueue
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.moving import MakingRoom
 from topoplace.placement import Placement, Refusal
 from topoplace.policies import Policy, QueuedJob
+from topoplace_lab.simulate.disciplines.live_queue import LiveQueue
 
 _TOP: Final = 4
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import topoplace as tp
 from kubernetes_objects import nodes_outside
-from topoplace.integrations.kubernetes.client import access
-from topoplace.integrations.kubernetes.scheduler import Scheduler
-from topoplace.integrations.kubernetes.testing import ApiServer
-from topoplace.integrations.state import Journal
+from topoplace_hosts.journal import Journal
+from topoplace_hosts.kubernetes.client import access
+from topoplace_hosts.kubernetes.scheduler import Scheduler
+from topoplace_hosts.kubernetes.testing import ApiServer
 from waiting import WAIT
 
 

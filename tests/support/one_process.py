@@ -9,16 +9,16 @@ from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
     "tests/house/test_docs_site.py": "site",
-    "tests/integrations/slurm/test_busy_cluster.py": "a busy cluster of Slurm",
-    "tests/integrations/slurm/test_placer.py": "a cluster of Slurm",
-    "tests/integrations/slurm/test_toy_cluster.py": "a toy cluster of Slurm",
-    "tests/papers/test_paper_drmaestro.py": "drmaestro",
-    "tests/papers/test_paper_gpuaas.py": "gpuaas",
-    "tests/papers/test_paper_mapa.py": "mapa",
-    "tests/papers/test_paper_sc17.py": "sc17",
-    "tests/papers/test_paper_tsubame.py": "tsubame",
-    "tests/report/test_page.py": "browser",
-    "tests/simulate/test_exact_replay.py": "traces",
+    "hosts/tests/slurm/test_busy_cluster.py": "a busy cluster of Slurm",
+    "hosts/tests/slurm/test_placer.py": "a cluster of Slurm",
+    "hosts/tests/slurm/test_toy_cluster.py": "a toy cluster of Slurm",
+    "lab/tests/papers/test_paper_drmaestro.py": "drmaestro",
+    "lab/tests/papers/test_paper_gpuaas.py": "gpuaas",
+    "lab/tests/papers/test_paper_mapa.py": "mapa",
+    "lab/tests/papers/test_paper_sc17.py": "sc17",
+    "lab/tests/papers/test_paper_tsubame.py": "tsubame",
+    "lab/tests/report/test_page.py": "browser",
+    "lab/tests/simulate/test_exact_replay.py": "traces",
 }
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from topoplace.experiments.papers import record
-from topoplace.experiments.papers.claims import FITTED, IDENTITY, RESULTS, PaperClaim
-from topoplace.experiments.papers.coverage import Part
-from topoplace.experiments.papers.rules import DIFFERS
+from topoplace_lab.papers import record
+from topoplace_lab.papers.claims import FITTED, IDENTITY, RESULTS, PaperClaim
+from topoplace_lab.papers.coverage import Part
+from topoplace_lab.papers.rules import DIFFERS
 
-_KEPT = Path(__file__).parents[2] / "docs/papers"
+_KEPT = Path(__file__).parents[2] / "lab/tests/papers/kept"
 
 
 def by_id(claims: Iterable[PaperClaim]) -> dict[str, PaperClaim]:
@@ -30,13 +30,13 @@ def assert_complete(claims: Iterable[PaperClaim]) -> None:
 
 
 def assert_kept(claims: Iterable[PaperClaim], paper: str) -> None:
-    """The rows of a quick run are those in docs/papers/PAPER.json."""
+    """The rows of a quick run are those in lab/tests/papers/kept/PAPER.json."""
     kept = record.read(_KEPT / f"{paper}.json").quick
     assert record.differences(kept, claims) == [], f"run python tools/write_papers.py {paper}"
 
 
 def assert_claims_kept(claims: Iterable[PaperClaim], paper: str) -> None:
-    """The rows that the quick run in docs/papers/PAPER.json has as well compare the same, with the same number."""
+    """The rows that the quick run in lab/tests/papers/kept/PAPER.json has compare the same, with the same number."""
     kept = {row.id: row for row in record.read(_KEPT / f"{paper}.json").quick}
     both = [(claim, kept[claim.id]) for claim in claims if claim.id in kept]
     assert len(both) == len(kept)

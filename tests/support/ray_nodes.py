@@ -8,8 +8,8 @@ import ray
 from ray.cluster_utils import Cluster
 
 import topoplace as tp
-from topoplace.integrations.ray import node_resources
-from topoplace.integrations.ray.resources import nodes_by_resource, resource_of
+from topoplace_hosts.ray import node_resources
+from topoplace_hosts.ray.resources import nodes_by_resource, resource_of
 
 TOPOLOGY = tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=4)
 HEAD = "127.0.0.2"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import strategies as st
 
 import topoplace as tp
-from topoplace.experiments.simulate import Transfers, Workload
+from topoplace_lab.simulate import Transfers, Workload
 
 QUEUES = ("g-queue", "r-queue")
 HOST = tp.HostResources(cpus=8, memory_gb=22.0)

@@ -14,9 +14,9 @@ from typing import Any, Self
 import pytest
 
 from certificates import write_certificates
-from topoplace.integrations.kubernetes.client import access
-from topoplace.integrations.kubernetes.client.connection import ApiError, Connection
-from topoplace.integrations.slurm.testing.daemons import free_ports, started
+from topoplace_hosts.kubernetes.client import access
+from topoplace_hosts.kubernetes.client.connection import ApiError, Connection
+from topoplace_hosts.slurm.testing.daemons import free_ports, started
 from waiting import WAIT, until
 
 FOLDER = "TOPOPLACE_KUBERNETES_BINARIES"

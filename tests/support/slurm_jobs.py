@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
-from topoplace.integrations.slurm.client.jobs import node_names
-from topoplace.integrations.slurm.testing import SlurmCluster
-from topoplace.integrations.state import Journal, Stage
+from topoplace_hosts.journal import Journal, Stage
+from topoplace_hosts.slurm.client.jobs import node_names
+from topoplace_hosts.slurm.testing import SlurmCluster
 
 SEES = (
     'echo "$SLURMD_NODENAME $CUDA_VISIBLE_DEVICES"'

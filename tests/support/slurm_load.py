@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from slurm_jobs import SEES, Mismatch, make_eligible, mismatch, seen, states, told, wait_for
-from topoplace.integrations.slurm.testing import SlurmCluster
-from topoplace.integrations.state import Journal
+from topoplace_hosts.journal import Journal
+from topoplace_hosts.slurm.testing import SlurmCluster
 
 COMMAND = str(Path(sys.executable).with_name("topoplace"))
 

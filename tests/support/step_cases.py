@@ -99,7 +99,7 @@ def _ranks(times: Sequence[float]) -> NDArray[np.float64]:
 
 
 def by_family(found: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of the page: each family's agreement with max-min fair sharing."""
+    """Yield the kept table of each family's agreement with max-min fair sharing."""
     families = {row.family: [one for one in found if one.family == row.family] for row in found}
     columns = ("estimate: correlation", "within 1 %", "within 5 %", "error")
     yield f"| family | jobs | {' | '.join(columns)} | `max_min`: correlation | within 1 % | error |"
@@ -117,7 +117,7 @@ def by_family(found: Sequence[Row]) -> Iterator[str]:
 
 
 def by_simulator(found: Sequence[Row]) -> Iterator[str]:
-    """Yield the table of the page: the agreement of `max_min` with each simulator."""
+    """Yield the kept table of the agreement of `max_min` with each simulator."""
     yield "| simulator | jobs | correlation | within 5 % | median error | errors |"
     yield "|---|---|---|---|---|---|"
     for key, name in SIMULATORS.items():

@@ -1,10 +1,12 @@
-"""The page docs/published.md: what the library says beside what others measured."""
+"""The page of published measurements: what the library says beside what others measured."""
 
 from __future__ import annotations
 
+import json
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from published.machines import Row, cluster_of, machine_of
@@ -30,10 +32,10 @@ _INTRODUCTION = """# Planned beside published
 Nobody here measured these bandwidths: people published them, with nccl-tests or rccl-tests, and described their
 machines. Planned is what topoplace says of the same machines, by the code that decides about placements. One constant
 is fitted to this table, the most that NVLS carries on Blackwell, from 72 GB200; all others are NCCL's own, or those
-assumed of [paths whose speed no text tells](decisions/15-speeds-of-paths.md).
+assumed of [paths whose speed no text tells](decisions.md#15-speeds-of-paths-that-no-text-tells).
 
-`make published` writes this page from [what was published](published/measurements.json). GB/s are those of bus
-bandwidth, as nccl-tests print it; ratio is planned / published.
+`make docs` computes this page from [what was published](published/measurements.json). GB/s are those of bus bandwidth,
+as nccl-tests print it; ratio is planned / published.
 """
 _LEFT_OUT = """## What is not modelled
 
@@ -58,10 +60,16 @@ class Compared:
         return self.planned / float(self.row["gb_per_s"])
 
 
-def compared(facts: Mapping[str, Any]) -> list[Compared]:
+def facts() -> dict[str, Any]:
+    """Return what was published."""
+    found: dict[str, Any] = json.loads((Path(__file__).parent / "measurements.json").read_text("utf-8"))
+    return found
+
+
+def compared(published: Mapping[str, Any]) -> list[Compared]:
     """Return all measurements of machines that are modelled, with what the library says."""
-    rows = [row for row in facts["measurements"] if row["kind"] != NOT_MODELLED]
-    return [Compared(row, planned(row, facts["machines"])) for row in rows]
+    rows = [row for row in published["measurements"] if row["kind"] != NOT_MODELLED]
+    return [Compared(row, planned(row, published["machines"])) for row in rows]
 
 
 def planned(row: Row, machines: Mapping[str, Row]) -> float:
@@ -86,21 +94,24 @@ def near(rows: Sequence[Compared], kind: str, share: float = 0.2) -> float:
     return sum(abs(ratio - 1) <= share for ratio in ratios) / len(ratios)
 
 
-def orders_agree(facts: Mapping[str, Any]) -> list[tuple[Row, bool]]:
+def orders_agree(published: Mapping[str, Any]) -> list[tuple[Row, bool]]:
     """Return the printed orders of rings, and whether the planned rings are the same."""
     found: list[tuple[Row, bool]] = []
-    for row in facts["orders"]:
-        machine = machine_of(facts["machines"][row["machine"]])
+    for row in published["orders"]:
+        machine = machine_of(published["machines"][row["machine"]])
         rings = collective.rings(machine, row["gpus"]).rings
         own = sorted(list(ring.gpus) for ring in rings for _ in range(ring.channels))
         found.append((row, own == sorted(row["rings"])))
     return found
 
 
-def page(facts: Mapping[str, Any]) -> str:
+def page() -> str:
     """Return the page."""
-    rows = compared(facts)
-    return "\n".join([*_introduction(rows), *_tables(rows), *_orders(facts), *_left_out(facts)]) + "\n"
+    published = facts()
+    rows = compared(published)
+    return (
+        "\n".join([*_introduction(rows), *_tables(rows), *_orders(published), *_left_out(published)]) + "\n"
+    )
 
 
 def _introduction(rows: Sequence[Compared]) -> Iterator[str]:
@@ -153,21 +164,21 @@ def _source(source: str) -> str:
     return f"[{name}]({source})"
 
 
-def _orders(facts: Mapping[str, Any]) -> Iterator[str]:
+def _orders(published: Mapping[str, Any]) -> Iterator[str]:
     yield "## Orders of rings"
     yield ""
     yield "| machine | NCCL printed | planned | source |"
     yield "| --- | --- | --- | --- |"
-    for row, same in orders_agree(facts):
+    for row, same in orders_agree(published):
         yield f"| {row['machine']} | {row['printed']} | {'the same' if same else 'others'} | {_source(row['source'])} |"
     yield ""
 
 
-def _left_out(facts: Mapping[str, Any]) -> Iterator[str]:
+def _left_out(published: Mapping[str, Any]) -> Iterator[str]:
     yield _LEFT_OUT
     yield "| machines | published | why it is not compared | source |"
     yield "| --- | --- | --- | --- |"
-    for row in facts["measurements"]:
+    for row in published["measurements"]:
         if row["kind"] == NOT_MODELLED:
             where = f"{row['machines']} x ({row['machine']})" if row["machines"] > 1 else row["machine"]
             yield f"| {where} | {row['gb_per_s']:g} | {row['note']} | {_source(row['source'])} |"

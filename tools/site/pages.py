@@ -4,15 +4,30 @@ from __future__ import annotations
 
 import posixpath
 import re
+import sys
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from drawings import gallery
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from recorded import page as recorded_page
 from reference import c, cpp, python_api
 
+from topoplace import cli
+from topoplace.cli.command_tree import command_tree
+
 _ROOT = Path(__file__).parents[2]
+sys.path[:0] = [str(_ROOT / "tools"), str(_ROOT / "benchmarks")]
+
+import write_manual  # noqa: E402
+import write_papers  # noqa: E402
+import write_trust  # noqa: E402
+from published import page as published  # noqa: E402
+
+from duels import record  # noqa: E402
+
 _DOCUMENTS = {
     "README.md": "index.md",
     "ARCHITECTURE.md": "architecture.md",
@@ -24,19 +39,27 @@ _REFERENCES = {
     "python/topoplace": "reference/index.md",
     "cpp/c_interface/topoplace.h": "reference/c.md",
     "cpp/include/topoplace": "reference/cpp.md",
+    "tools/write_manual.py": "command-line.md",
+    "docs/schemas": "command-line.md",
+    "tools/site/drawings.py": "gallery.md",
+    "tools/trust/measured": "trust.md",
+    "benchmarks/duels/kept.json": "benchmarks.md",
+    "benchmarks/suite.txt": "suite.md",
+    "tests/objectives/simulated.txt": "simulated.md",
+    "tools/published/measurements.json": "published.md",
+    "lab/tests/papers/kept": "papers/README.md",
 }
-"""Pages made of the code by the path of the code: documents link to the code, which is there in a clone, too."""
+"""Made pages by the path of what they are made of: documents link to that, which is there in a clone, too."""
+_TABLES = {"suite.md": "Results of the suite", "simulated.md": "Beside network simulators, in tables"}
+"""Titles of pages that show kept tables as they are."""
 _EXAMPLES = "examples.md"
 _WEIGHTS = {
-    "which-policy.md": 2.0,
     "reference/": 0.02,
-    "decisions/": 0.1,
+    "decisions.md": 0.1,
     "papers/": 0.1,
     "changelog.md": 0.02,
     "architecture.md": 0.1,
     "contributing.md": 0.1,
-    "releasing.md": 0.1,
-    "debugging.md": 0.1,
     "trust.md": 0.1,
     "examples.md": 0.1,
     "command-line.md": 0.2,
@@ -46,6 +69,7 @@ _COPIED = {
     "LICENSE": "LICENSE",
     "CITATION.cff": "CITATION.cff",
     "assets/iframe-worker.js": "tools/site/iframe-worker.js",
+    "published/measurements.json": "tools/published/measurements.json",
 }
 """Paths of the repository by where they are in the site."""
 _TRY = "try"
@@ -59,6 +83,15 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made |= {f"reference/{page}": text for page, text in python_api().items()}
     made |= {_EXAMPLES: _examples(), "reference/c.md": c(), "reference/cpp.md": cpp()}
     made |= {f"{_TRY}/{name}": text for name, text in recorded_page().items()}
+    made |= {"command-line.md": write_manual.markdown(command_tree(cli.command_parser()))}
+    made |= {
+        "trust.md": write_trust.text(),
+        "published.md": published.page(),
+        "benchmarks.md": record.read().page(),
+    }
+    sources = {page: _ROOT / path for path, page in _REFERENCES.items()}
+    made |= {page: f"# {title}\n\n{sources[page].read_text('utf-8')}" for page, title in _TABLES.items()}
+    made |= _papers() | gallery()
     for page, text in made.items():
         files.append(File.generated(config, page, content=text))
     for name, path in _COPIED.items():
@@ -93,6 +126,12 @@ def _page_of(path: str) -> str:
     if path == "examples" or path.startswith("examples/"):
         return _EXAMPLES
     return (_DOCUMENTS | _REFERENCES).get(path) or path.removeprefix("docs/")
+
+
+def _papers() -> dict[str, str]:
+    with TemporaryDirectory() as folder:
+        write_papers.write(Path(folder))
+        return {f"papers/{path.name}": path.read_text("utf-8") for path in Path(folder).iterdir()}
 
 
 def _examples() -> str:

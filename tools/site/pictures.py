@@ -1,14 +1,11 @@
-"""Draw the pictures of docs/kernels.md, docs/collectives.md and docs/capacity.md from the answers of the library.
-
-python tools/site/pictures.py
-"""
+"""Pictures of what the kernels, the bounds of collectives and the planner of capacity answer, as SVG."""
 
 # matplotlib does not annotate its **kwargs.
 # pyright: reportUnknownMemberType=false
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -19,9 +16,8 @@ from matplotlib.figure import Figure
 
 import topoplace as tp
 from topoplace import kernels
-from topoplace.experiments.capacity import TABLE_II, CapacityJob, CapacityPlanner, Problem, time_table
+from topoplace_lab.capacity import TABLE_II, CapacityJob, CapacityPlanner, Problem, time_table
 
-IMAGES = Path(__file__).parents[2] / "docs/images"
 BLUE, ORANGE, GREY, RED, DARK = "#0072b2", "#e69f00", "#9a9aa0", "#d55e00", "#444444"
 DASHED = (0, (3, 2))
 Point = tuple[float, float]
@@ -37,10 +33,12 @@ def figure(width: float, height: float) -> tuple[Figure, Any]:
     return made, axes
 
 
-def save(made: Figure, name: str) -> None:
-    """Write an SVG file, which is the same in each run."""
-    with mpl.rc_context({"svg.hashsalt": name, "svg.fonttype": "none"}):
-        made.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
+def svg(made: Figure) -> str:
+    """Return the figure as SVG, the same in each run."""
+    text = io.StringIO()
+    with mpl.rc_context({"svg.hashsalt": "topoplace", "svg.fonttype": "none"}):
+        made.savefig(text, format="svg", metadata={"Date": None})
+    return text.getvalue()
 
 
 def edge(axes: Any, ends: Sequence[Point], text: str = "", **style: Any) -> None:
@@ -64,8 +62,8 @@ def vertices(
         axes.text(*point, labels[v], ha="center", va="center", **style)
 
 
-def partition() -> None:
-    """Draw the grid of docs/kernels.md, and the edges that its halves cut."""
+def partition() -> str:
+    """Draw a grid, and the edges that its halves cut."""
     grid = [(v, v + 1) for v in range(12) if v % 4 < 3] + [(v, v + 4) for v in range(8)]
     halves = kernels.bipartition(grid)
     points = {v: (float(v % 4), -float(v // 4)) for v in range(12)}
@@ -78,10 +76,10 @@ def partition() -> None:
     vertices(axes, points, colours, {v: str(v) for v in points})
     axes.margins(0.12)
     axes.set_title(f"the least cut: {halves.cut:g} edges", fontsize=10)
-    save(made, "partition")
+    return svg(made)
 
 
-def mapping() -> None:
+def mapping() -> str:
     """Draw a chain of four tasks on four machines of two GPUs, in the order of the ids, and mapped."""
     machine = np.arange(8) // 2
     distance = np.where(machine[:, None] == machine, 1, 9) - np.eye(8)
@@ -107,11 +105,11 @@ def mapping() -> None:
         axes.text(-0.5, at[0][1] + 0.85, f"{title}: cost {cost:g}", fontsize=10)
     axes.set_xlim(-0.7, 9.6)
     axes.set_ylim(-2.7, 1.4)
-    save(made, "mapping")
+    return svg(made)
 
 
-def flow() -> None:
-    """Draw the scheduling graph of docs/kernels.md with its cheapest flow."""
+def flow() -> str:
+    """Draw a scheduling graph with its cheapest flow."""
     tail, head = [0, 0, 0, 1, 1, 2, 3, 4], [2, 3, 4, 2, 4, 5, 5, 5]
     cost = [3, 5, 20, 4, 20, 0, 0, 0]
     capacity = [1] * 7 + [kernels.INFINITE]
@@ -130,10 +128,10 @@ def flow() -> None:
     axes.set_title(f"the cheapest flow: cost {found.cost}", fontsize=10)
     axes.set_xlim(-0.8, 5.6)
     axes.set_ylim(-2.4, 2.4)
-    save(made, "flow")
+    return svg(made)
 
 
-def collective() -> None:
+def collective() -> str:
     """Draw the cut that bounds an all-gather among GPUs 0, 3, 4 and 7 of DGX-1V."""
     machine = tp.machines.get("dgx1-v100")
     points = {0: (0.0, 1.0), 3: (0.0, -1.0), 4: (2.4, 1.0), 7: (5.2, 0.0)}
@@ -159,11 +157,11 @@ def collective() -> None:
     axes.set_title(text, fontsize=10)
     axes.set_xlim(-0.7, 6.0)
     axes.set_ylim(-2.1, 2.1)
-    save(made, "collective-cut")
+    return svg(made)
 
 
-def capacity() -> None:
-    """Draw the plan of docs/capacity.md: GPUs of each rented node over time."""
+def capacity() -> str:
+    """Draw a plan of rented machines: GPUs of each rented node over time."""
     table = {("NC6", 1): 20.0, ("NC12", 2): 11.0, ("Custom2", 1): 8.0, ("Custom2", 4): 2.5}
     hours = time_table(table, TABLE_II)
     jobs = [CapacityJob(f"job-{i}", due=6.0 + i, weight=0.5, hours=hours) for i in range(12)]
@@ -190,9 +188,4 @@ def capacity() -> None:
     axes.set_title(f"the cheapest plan: {plan.cost.total:.2f} $, proven", fontsize=10)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
-    save(made, "capacity")
-
-
-if __name__ == "__main__":
-    for draw in (partition, mapping, flow, collective, capacity):
-        draw()
+    return svg(made)

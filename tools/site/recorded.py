@@ -36,7 +36,7 @@ def page() -> dict[str, str]:
         raise ValueError(f"page.html has no {server}")
     scripts = "\n".join(f'<script src="{name}" defer></script>' for name in ("answers.js", "recorded.js"))
     found["index.html"] = document.replace(server, scripts)
-    found["gantt.js"] = (files("topoplace.experiments.report.page") / "gantt.js").read_text("utf-8")
+    found["gantt.js"] = (files("topoplace_lab.report.page") / "gantt.js").read_text("utf-8")
     found["drawing.css"] = style.css()
     found["recorded.js"] = (Path(__file__).parent / "recorded.js").read_text("utf-8")
     found["answers.js"] = script(MACHINES)

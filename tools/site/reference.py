@@ -10,10 +10,10 @@ import topoplace
 
 _ROOT = Path(__file__).parents[2]
 _EXTRAS = {
-    "integrations.ray": "Exact GPUs for the tasks and actors of Ray.",
-    "integrations.kubernetes.testing": "A simulated API server of Kubernetes.",
-    "integrations.slurm.testing": "A toy Slurm of the real daemons.",
-    "testing.strategies": "Hypothesis strategies for topologies, jobs, hosts and clusters.",
+    "topoplace_hosts.ray": "Exact GPUs for the tasks and actors of Ray.",
+    "topoplace_hosts.kubernetes.testing": "A simulated API server of Kubernetes.",
+    "topoplace_hosts.slurm.testing": "A toy Slurm of the real daemons.",
+    "topoplace.testing.strategies": "Hypothesis strategies for topologies, jobs, hosts and clusters.",
 }
 """Public modules that need an optional package, and for which `topoplace` has no attribute."""
 _CPP = """\
@@ -35,14 +35,14 @@ def python_api() -> dict[str, str]:
     entries: list[str] = []
     for module in public_modules():
         name = module.__name__
-        page = f"{name.removeprefix('topoplace.').replace('.', '-')}.md"
+        page = _file_of(name)
         summary, _, rest = (module.__doc__ or "").strip().partition("\n")
         pages[page] = "\n\n".join([f"# {name}", summary, rest.strip(), *_entries(name, public_names(module))])
         entries.append(f"- [{name}]({page}): {summary}")
     for name, summary in _EXTRAS.items():
-        page = f"{name.replace('.', '-')}.md"
-        pages[page] = f"# topoplace.{name}\n\n::: topoplace.{name}"
-        entries.append(f"- [topoplace.{name}]({page}): {summary}")
+        page = _file_of(name)
+        pages[page] = f"# {name}\n\n::: {name}"
+        entries.append(f"- [{name}]({page}): {summary}")
     own = [name for name in topoplace.__all__ if not isinstance(getattr(topoplace, name), ModuleType)]
     intro = "Public are the names on these pages. Whatever else a module contains may change without notice."
     pages["index.md"] = "\n\n".join(
@@ -51,9 +51,13 @@ def python_api() -> dict[str, str]:
     return pages
 
 
+def _file_of(module: str) -> str:
+    return f"{module.removeprefix('topoplace.').replace('.', '-')}.md"
+
+
 def public_modules() -> Iterator[ModuleType]:
     """Yield the public modules by name."""
-    attributes = (getattr(topoplace, name) for name in topoplace.__all__)
+    attributes = (getattr(topoplace, name) for name in dir(topoplace))
     return (one for one in attributes if isinstance(one, ModuleType))
 
 

@@ -1,4 +1,4 @@
-"""What was measured, kept as JSON in docs/trust/: a file for each part, without dates or machines."""
+"""What was measured, kept as JSON in measured/: a file for each part, without dates or machines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 REPOSITORY = Path(__file__).parents[2]
-FOLDER = REPOSITORY / "docs/trust"
+FOLDER = REPOSITORY / "tools/trust/measured"
 SCRATCH = REPOSITORY / "build/trust"
 
 Kept = dict[str, Any]

@@ -1,4 +1,4 @@
-"""The page docs/trust.md: a function of what is kept, and of nothing else."""
+"""The page of trust: a function of what is kept, and of nothing else."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from trust.kept import Kept, table
 
 INTRODUCTION = """# How far to trust it
 
-What the tests of this repository reach, in numbers. `make trust` measures them, keeps them in `docs/trust/` and writes
-this page. [Measuring](measuring.md) describes the tools, [Papers](papers/README.md) what the results are held against.
+What the tests of this repository reach, in numbers. `make trust` measures them and keeps them in
+`tools/trust/measured/`. [Measuring](measuring.md) describes the tools, [Papers](papers/README.md) what the results are
+held against.
 
 `tools/real_host.sh` tries on a host with GPUs, in a few minutes, what needs one. It has run on a host with one H200; no
 host with several GPUs was at hand.

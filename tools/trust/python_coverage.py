@@ -1,4 +1,4 @@
-"""Lines and branches of python/topoplace that the Python tests execute.
+"""Lines and branches of the packages that the Python tests execute.
 
 Each folder of tests runs in its own process, and what it executed is kept in build/trust/coverage until the folder
 runs again. Give folders to run only these; after a change of the package, run all.
@@ -20,7 +20,7 @@ from trust.kept import REPOSITORY, SCRATCH, Bar, Kept, run, share, table
 NAME = "coverage"
 HELP = "Python: lines and branches, by coverage.py (half an hour of CPU time)"
 LEAST = 95.0
-PACKAGE = "python/topoplace"
+FOLDERS = ("python", "lab", "hosts")
 RECORDED = SCRATCH / "coverage"
 DATA = "data"  # the files of processes begin with this name
 # Its interrupts arrive within coverage.py's own lock, too, and wait there for ever.
@@ -31,7 +31,7 @@ COUNTS = ("num_statements", "covered_lines", "num_branches", "covered_branches")
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Add what the command line says about this part."""
-    parser.add_argument("tests", nargs="*", type=Path, help="folders below tests/ to run; all by default")
+    parser.add_argument("tests", nargs="*", type=Path, help="folders of tests to run; all by default")
     parser.add_argument(
         "--without", nargs="*", default=[], metavar="TESTS", help="leave these out; the page says so"
     )
@@ -39,10 +39,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def measure(given: argparse.Namespace, kept: Kept) -> Kept:
     """Run tests under coverage.py and return the counts of each package."""
-    tests = REPOSITORY / "tests"
     everything = [
         path
-        for path in sorted(tests.iterdir())
+        for tests in ("tests", "lab/tests", "hosts/tests")
+        for path in sorted((REPOSITORY / tests).iterdir())
         if path.name.startswith("test_") or any(path.glob("**/test_*.py"))
     ]
     if not given.tests:
@@ -61,7 +61,7 @@ def record(tests: Path, without: Sequence[str]) -> None:
 
     A failure is printed and no more: recording takes time, so that tests which limit times may fail.
     """
-    folder = RECORDED / tests.stem
+    folder = RECORDED / tests.relative_to(REPOSITORY).with_suffix("").as_posix().replace("/", "-")
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     pytest = ["pytest", "-q", "-n", "0", "--hypothesis-seed=0", "-p", "no:cacheprovider"]
@@ -88,8 +88,8 @@ def packages(report: Kept) -> dict[str, list[int]]:
     """Return lines, lines executed, branches and branches taken of each package."""
     found: dict[str, Counter[str]] = defaultdict(Counter)
     for file, about in report["files"].items():
-        below = Path(file).relative_to(PACKAGE).parts
-        package = ".".join(("topoplace", *below[:1])) if len(below) > 1 else "topoplace"
+        folder = next(one for one in FOLDERS if Path(file).is_relative_to(one))
+        package = ".".join(Path(file).relative_to(folder).parent.parts[:2])
         found[package].update({name: about["summary"][name] for name in COUNTS})
     return {package: [counts[name] for name in COUNTS] for package, counts in sorted(found.items())}
 

@@ -6,18 +6,17 @@ function imports the library, so that `--help` stays quick. Commands share
 
 To change:
 
-- The groups of commands in `--help`: `_GROUPS`; what `topoplace` alone shows: `commands/help.py`.
-- An option or column of one command: its file in `commands/`; options of several commands: `options.py`; of
-  `kubernetes`: `kubernetes/`.
-- A job from options: `job_options.py`; where its ranks are, as tables: `ranks.py`; lists of GPUs: `gpu_list.py`.
-- Running jobs: `running_jobs.py`; files of jobs: `job_files.py`; simulations: `study.py`, several side by side
-  `comparing.py`; sweeps: `sweeping.py`, `sweep_plan.py`, `sweep_cells.py`.
+- The groups of commands in `--help`: `_GROUPS`; the output of `topoplace` alone: `commands/help.py`. Installed
+  distributions add commands as entry points.
+- An option or column of one command: its file in `commands/`; options of several commands: `options.py`.
+- A job from options: `job_options.py`; tables of its ranks: `ranks.py`; lists of GPUs: `gpu_list.py`.
+- Running jobs: `running_jobs.py`, `snapshots.py`.
 - Options named in errors: `flags.py`; fields of a command's JSON: the command (of `place`: `engine/plan.py`), and its
   schema in `docs/schemas/`.
-- What `show` reads: `described_topology.py`; its sets of GPUs: `collective_sets.py`.
+- Input of `show`: `described_topology.py`; its sets of GPUs: `collective_sets.py`.
 - The page of `explore`: `explorer/`.
-- What shells complete: `commands/completion.py`; what the parser has, as data for the manual: `command_tree.py`.
-- Files that the examples of `--help` name: `example_files.py`; recorded traffic: `recording.py`.
+- Completion in shells: `commands/completion.py`; the parser as data for the manual: `command_tree.py`.
+- Files that the examples of `--help` name: `example_files.py`.
 """
 
 from __future__ import annotations
@@ -28,59 +27,46 @@ import io
 import os
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-from topoplace import __version__
-from topoplace.cli.commands import (
-    capacity,
-    completion,
-    example,
-    explore,
-    help,
-    kubernetes,
-    make_room,
-    papers,
-    place,
-    policies,
-    profile,
-    report,
-    show,
-    show_measure,
-    simulate,
-    slurm,
-    state,
-    sweep,
-    sweep_suite,
-    trace,
-    when,
-)
+from topoplace import __version__, _installed
+from topoplace.cli.commands import completion, example, explore, help, make_room, place, policies, show, when
 from topoplace.cli.options import EXIT_CODES, WRONG_INPUT, Parser, one_line
 from topoplace.errors import SlurmError
 
-_GROUPS: Final = {
-    "look: machines, policies, examples": (
-        show,
-        show_measure,
-        explore,
-        policies,
-        example,
-        help,
-    ),
-    "decide: which GPUs a job gets, and when": (place, make_room, when),
-    "study: many jobs, policies and machines": (
-        trace,
-        simulate,
-        sweep,
-        sweep_suite,
-        report,
-        profile,
-        capacity,
-        papers,
-    ),
-    "run: in clusters and shells": (slurm, kubernetes, state, completion),
+_OWN: Final[dict[str, Any]] = {
+    "show": show,
+    "explore": explore,
+    "policies": policies,
+    "example": example,
+    "help": help,
+    "place": place,
+    "make-room": make_room,
+    "when": when,
+    "completion": completion,
 }
-"""The modules of the commands, in the groups and the order in which `--help` lists them."""
+"""The commands of this package by their names."""
+_GROUPS: Final = {
+    "look: machines, policies, examples": ("show", "show measure", "explore", "policies", "example", "help"),
+    "decide: which GPUs a job gets, and when": ("place", "make-room", "when"),
+    "study: many jobs, policies and machines": (
+        *("trace", "simulate", "sweep", "sweep suite", "report", "profile", "capacity", "papers"),
+    ),
+    "run: in clusters and shells": ("slurm", "kubernetes", "state", "completion"),
+}
+"""The commands, in the groups and the order in which `--help` lists them."""
+_REPLACED: Final = {
+    "machines": "topoplace show --list machines",
+    "diff": "topoplace show B --since A",
+    "demo": "topoplace explore` or, in a clone, `make demo",
+    "discover": "topoplace show",
+    "collective": "topoplace show MACHINE --collective N` or `topoplace show measure",
+    "compare": "topoplace simulate",
+    "defragment": "topoplace make-room",
+    "suite": "topoplace sweep suite",
+}
+"""Commands that are gone, with the command line that does the same."""
 _INTERRUPTED = 130
 _BROKEN_PIPE = 141  # the exit code that a shell reports for a program killed by SIGPIPE
 
@@ -88,7 +74,7 @@ _BROKEN_PIPE = 141  # the exit code that a shell reports for a program killed by
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command `topoplace` with `arguments`, by default those of the process, and return its exit code.
 
-    Raises SystemExit instead for `--help`, `--version` and wrong arguments.
+    Raise SystemExit instead for `--help`, `--version` and wrong arguments.
     """
     _prepare_output()
     if "" not in sys.path:
@@ -121,30 +107,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return code
 
 
-def command_parser() -> Parser:
-    """Return the parser of all commands."""
+def command_parser(*, with_added: bool = True) -> Parser:
+    """Return the parser of all commands; with_added: True includes those of installed distributions."""
     parser = Parser(prog="topoplace", description="Choose GPUs for jobs by the links between them.")
     codes = "".join(f"\n  {code:<4} {meaning}" for code, meaning in EXIT_CODES.items())
     parser.epilog = f"`topoplace COMMAND --help` shows examples.\n\nexit codes:{codes}"
     parser.add_argument("--version", action="version", version=f"topoplace {__version__}")
     parser.set_defaults(run=help.first_look, parser=parser)
-    parser.replaced = {
-        "machines": "topoplace show --list machines",
-        "diff": "topoplace show B --since A",
-        "demo": "topoplace explore` or, in a clone, `make demo",
-        "discover": "topoplace show",
-        "collective": "topoplace show MACHINE --collective N` or `topoplace show measure",
-        "compare": "topoplace simulate",
-        "defragment": "topoplace make-room",
-        "suite": "topoplace sweep suite",
-    }
+    parser.replaced = _REPLACED
     commands = parser.add_subparsers(metavar="COMMAND")
-    for title, modules in _GROUPS.items():
+    added: Mapping[str, Any] = _installed.entry_points(_installed.COMMANDS) if with_added else {}
+    for title, names in _groups(added).items():
         before = len(commands.choices)
-        for module in modules:
+        for name in names:
+            module = _OWN[name] if name in _OWN else added[name][0].load()
             module.add(commands)
         parser.groups[title] = tuple(commands.choices)[before:]
     return parser
+
+
+def _groups(added: Collection[str]) -> dict[str, list[str]]:
+    """Return the commands that are installed, by group; those that no group has are last."""
+    found = {
+        title: [name for name in names if name in _OWN or name in added] for title, names in _GROUPS.items()
+    }
+    known = {name for names in _GROUPS.values() for name in names}
+    if others := sorted(set(added) - known):
+        found["of other packages"] = others
+    return {title: names for title, names in found.items() if names}
 
 
 def _prepare_output() -> None:

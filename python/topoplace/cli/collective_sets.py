@@ -1,4 +1,4 @@
-"""What sets of a machine's GPUs carry in collective operations, which `topoplace show --collective` prints."""
+"""The bandwidths of sets of a machine's GPUs in collective operations, for `topoplace show --collective`."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from topoplace._progress import Progress
 from topoplace.cli import flags, gpu_list, writing
 
 if TYPE_CHECKING:
-    from topoplace.collective.survey import RatedSet, Survey
+    from topoplace.collective.surveys import RatedSet, Survey
     from topoplace.topology.links.rates import Rates
     from topoplace.topology.topology import Topology
 

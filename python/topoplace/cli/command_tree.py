@@ -14,10 +14,10 @@ class Argument(NamedTuple):
 
     flags: tuple[str, ...]
     metavar: str
-    """The name of the value; empty if there is none."""
+    """The name of the value; "" if there is none."""
     help: str
     choices: tuple[str, ...]
-    """All values that are accepted; empty if they are not listed."""
+    """All values that are accepted; () if they are not listed."""
     is_required: bool
     is_repeated: bool
     """True if several values may follow."""
@@ -33,9 +33,9 @@ class Command(NamedTuple):
     commands: tuple[Command, ...]
     examples: tuple[str, ...]
     negative: str
-    """What exit code 1 means; empty if the command never ends with it."""
+    """The meaning of exit code 1; "" if the command never ends with it."""
     groups: Mapping[str, tuple[str, ...]]
-    """The names of `commands` by the title of their group; empty if they are not grouped."""
+    """The names of `commands` by the title of their group; {} if they are not grouped."""
 
 
 def command_tree(parser: Parser, path: tuple[str, ...] = (), summary: str = "") -> Command:
@@ -63,7 +63,7 @@ def _add(commands: list[Command], command: Command) -> None:
 
 
 def leaves(command: Command) -> Iterator[Command]:
-    """Yield the commands that do something, in their order."""
+    """Yield the commands that can be executed, in their order."""
     if command.examples or not command.commands:
         yield command
     for below in command.commands:

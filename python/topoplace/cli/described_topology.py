@@ -1,4 +1,4 @@
-"""The topology that `topoplace show` is about: this host's, a file's, or a cluster of several, as its options say."""
+"""The topology for `topoplace show`: this host's, a file's, or a cluster of several, by its options."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ REFINING = ("machine", "numa", "measured", "speeds")
 
 
 def add(parser: argparse.ArgumentParser) -> None:
-    """Add TOPO, of which there may be several, and the options that say more about it."""
+    """Add TOPO, which may be given several times, and the options that describe it further."""
     parser.add_argument(
         "topology",
         metavar="TOPO",
@@ -53,7 +53,8 @@ def add(parser: argparse.ArgumentParser) -> None:
 def found(arguments: argparse.Namespace) -> Topology | Fabric:
     """Return the topology, or the network alone, that TOPO and the options of `add` describe.
 
-    TopologyError if there is no TOPO and this host has no GPU; ValueError names what does not go together.
+    Raise TopologyError if there is no TOPO and this host has no GPU, and ValueError for options that contradict each
+    other.
     """
     from topoplace.topology.topology import Topology
 

@@ -25,7 +25,7 @@ def named(**flags: str) -> Generator[None]:
 
 @contextmanager
 def of_file(path: str | os.PathLike[str]) -> Generator[None]:
-    """Name the file in an OSError of the block that names none, such as that of a full disk."""
+    """Add the file's name to an OSError of the block without one, such as that of a full disk."""
     try:
         yield
     except OSError as error:

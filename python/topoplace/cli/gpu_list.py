@@ -1,4 +1,4 @@
-"""Lists of GPUs as command-line arguments give them: single ids and ranges, such as 0-3,6."""
+"""Lists of GPUs in command-line arguments: single ids and ranges, such as 0-3,6."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _ENTRY = re.compile(r"\s*(-?[0-9]{1,9})(?:\s*-\s*([0-9]{1,9}))?\s*")
 
 
 def numbers(topology: Topology) -> tuple[int, ...]:
-    """Return the number by which people and tools call each GPU: of one machine, its device's; of several, its id."""
+    """Return the number that tools use for each GPU: on one machine, its device number; on several, its id."""
     from topoplace.topology.device_numbers import device_numbers
 
     return device_numbers(topology) if topology.num_machines == 1 else tuple(range(topology.num_gpus))
@@ -26,11 +26,10 @@ def of_topology(text: str, topology: Topology, flag: str) -> list[int]:
 
 
 def parse(text: str, known: int | Mapping[int, int], flag: str) -> list[int]:
-    """Return the numbers that `text` lists, in its order; none for a blank text.
+    """Return the numbers that `text` lists, in its order; [] for a blank text.
 
-    known: the numbers that there are, or how many there are from 0. flag: the option, such as --busy.
-    Raises ValueError naming the option and an entry that is neither a number nor an ascending range, or a GPU that is
-    unknown or repeated.
+    known: the valid numbers, or their count from 0. flag: the option, such as --busy. Raises ValueError naming the
+    option and an entry that is neither a number nor an ascending range, or a GPU that is unknown or repeated.
     """
     there = range(known) if isinstance(known, int) else sorted(known)
     gpus: dict[int, None] = {}
@@ -63,5 +62,5 @@ def _between(first: int, last: int, there: Sequence[int], flag: str, text: str) 
 
 
 def text(gpus: Iterable[int]) -> str:
-    """Return GPUs as a list that `parse` reads, in their order."""
+    """Return GPUs as a text that `parse` reads, in their order."""
     return ",".join(map(str, gpus))

@@ -1,4 +1,4 @@
-"""The first lines of a decision: what the placement wins over the lowest free ids, and how far it is from the best."""
+"""The first lines of a decision: the gain over the lowest free ids, and the distance from the best placement."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ if TYPE_CHECKING:
     from topoplace.policies.yardsticks import Speed, Yardsticks
 
 _CLEAR: Final = 1.1
-"""A ratio from which on it is told as such; a smaller one is told in per cent."""
+"""Least ratio that is printed as a ratio; a smaller one is printed in per cent."""
 _TWICE: Final = 1.995
 
 
 def lines(gpus: str, placed: Placement, found: Yardsticks | None, *, is_idle: bool) -> Iterator[str]:
-    """Yield what a placement wins, and how much slower it is than the best of the idle cluster.
+    """Yield a placement's gain over the lowest free ids, and how much slower it is than the best on the idle cluster.
 
     Args:
         gpus: The GPUs of the placement in words.
         placed: The placement.
-        found: The placement beside what it is measured by; None if nothing can be compared.
-        is_idle: True if the cluster has no jobs, so that the second line would say nothing.
+        found: The placement and those with which it is compared; None if it cannot be compared.
+        is_idle: True if the cluster has no jobs, so that the second line is omitted.
     """
     if found is None:
         yield f"{gpus}: {_why_not_compared(placed)}"
@@ -38,7 +38,7 @@ def lines(gpus: str, placed: Placement, found: Yardsticks | None, *, is_idle: bo
 
 
 def proof(placement: Placement) -> str:
-    """Return whether no placement is better, or by how many percent of its time others can be faster at most."""
+    """Return the statement that no placement is better, or the limit in percent by which others can be faster."""
     if placement.optimal:
         return "yes"
     if not placement.bound:

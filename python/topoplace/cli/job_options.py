@@ -39,7 +39,7 @@ FLAGS: Final = {
 """The option for each argument of a job graph and of its traffic."""
 _DIMENSIONS: Final = ("tensor", "pipeline", "data", "context", "expert")
 _TRAINING: Final = ("micro_batches", "sequence_parallel", "zero_stage")
-"""The options of `Traffic.of`, by its arguments."""
+"""The options of training, as arguments of `Traffic.of`."""
 
 
 def add_job(parser: argparse.ArgumentParser, size: str = "4") -> None:
@@ -74,7 +74,7 @@ def _add_parallel(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model",
         metavar="MODEL",
-        help="what --parallel moves in a step: as much as this model, such as llama3-70b (default: 1 GB in each group)",
+        help="model whose traffic --parallel uses for a step, such as llama3-70b (default: 1 GB in each group)",
     )
     parser.add_argument(
         "--micro-batches",
@@ -123,7 +123,7 @@ def _add_groups(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SIZE@LEVEL",
-        help="the same for groups that should be together, if that is possible",
+        help="each group of SIZE consecutive tasks should be in one domain of this level, if possible",
     )
     parser.add_argument(
         "--balanced",
@@ -136,7 +136,7 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--need-model",
         metavar="MODEL[,MODEL]",
-        help="the job needs GPUs of this model, or of any of these, whose order means nothing",
+        help="the job needs GPUs of this model, or of any of these models, in no order",
     )
     parser.add_argument("--gpu-memory-gb", type=float, metavar="X", help="the job needs X GB on each GPU")
     parser.add_argument("--single-machine", action="store_true", help="all GPUs must be on one machine")
@@ -148,7 +148,7 @@ def _add_requirements(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--spread",
         metavar="LEVEL",
-        help="no two machines may be in one domain of this level; gpu: of shared GPUs take those with the most left",
+        help="no two machines may be in one domain of this level; gpu: prefer the emptiest of shared GPUs",
     )
     parser.add_argument("--max-machines", type=int, metavar="N", help="use at most N machines")
     parser.add_argument(

@@ -1,4 +1,4 @@
-"""The option --launch: the files with which a placed job starts, in the directory -o, and what to type there."""
+"""The option --launch: the files with which a placed job starts, in the directory -o, and the command to run there."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
-from topoplace import DEFAULT_POLICY
+from topoplace import DEFAULT_POLICY, _installed
 from topoplace._similar_names import did_you_mean, not_one_of
 
 if TYPE_CHECKING:
@@ -26,13 +26,13 @@ EXIT_CODES: Final = {
     130: "ended by Ctrl-C",
     141: "the reader of the output stopped reading",
 }
-"""What the exit codes of all commands mean."""
+"""The meaning of the exit codes of all commands."""
 GPUS_PER_NODE = 1
 _MAX_COUNT = 1_000_000
 _MAX_MESSAGE_LENGTH = 400
 RATES: Final = "nccl-2.30"
 TWO_WORDS = ("show measure", "sweep suite")
-"""Commands whose first word is a command, too."""
+"""Commands whose first word is also a command."""
 
 Run = Callable[[argparse.Namespace], int | None]
 
@@ -55,23 +55,23 @@ class Once(argparse.Action):
     """An option of one value that may be given once, by one of its names."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        """Keep the value."""
+        """Store the value; a second one is an error."""
         if getattr(namespace, self.dest) is not None:
             raise argparse.ArgumentError(self, "given twice")
         setattr(namespace, self.dest, values)
 
 
 class Parser(argparse.ArgumentParser):
-    """An argument parser that reports a wrong argument in one line, with the name that may be meant."""
+    """An argument parser that reports a wrong argument in one line, with a similar name if there is one."""
 
     examples: tuple[str, ...] = ()
     """Command lines that the help text shows."""
     negative: str = ""
-    """What exit code 1 means, if the command has it."""
+    """The meaning of exit code 1; "" if the command never ends with it."""
     groups: dict[str, tuple[str, ...]]
-    """The commands below, by the title of their group; empty if they are not grouped."""
+    """The subcommands, by the title of their group; {} if they are not grouped."""
     replaced: Mapping[str, str] = MappingProxyType({})
-    """Commands that are gone, with the command line that does the same."""
+    """Commands that were removed, with the command line that does the same."""
 
     def __init__(self, **arguments: Any) -> None:
         arguments.setdefault("formatter_class", _HelpFormatter)
@@ -102,7 +102,7 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(  # type: ignore[override]  # pyright: ignore[reportIncompatibleMethodOverride]
         self, args: Sequence[str] | None = None, namespace: Any = None
     ) -> Any:
-        """Return the arguments that this parser knows, and refuse all others; a command's name may be two of them."""
+        """Return the arguments that this parser knows, and refuse all others; a command's name may have two words."""
         given = list(sys.argv[1:] if args is None else args)
         self._refuse_unusable(given)
         if " ".join(given[:2]) in TWO_WORDS:
@@ -137,6 +137,8 @@ class Parser(argparse.ArgumentParser):
         if action.choices is not None and value in self.replaced:
             raise argparse.ArgumentError(action, f"{value!r} is gone: run `{self.replaced[value]}` instead")
         if action.choices is not None and value not in action.choices:
+            if (why := _installed.how_to_get(str(value))) and self.replaced:
+                raise argparse.ArgumentError(action, f"{value!r}: {why}")
             raise argparse.ArgumentError(
                 action, f"invalid choice: {value!r}, {not_one_of(str(value), map(str, action.choices))}"
             )
@@ -181,7 +183,7 @@ def group(commands: Any, name: str, summary: str, metavar: str) -> Any:
 def add_topology(parser: argparse.ArgumentParser, *, without: str = "") -> None:
     """Add the argument TOPO, which names a topology, and the options about its text format.
 
-    without: says for the help what holds without TOPO, which then is optional.
+    without: help text for a missing TOPO, which is then optional; "" if TOPO is required.
     """
     parser.add_argument(
         "topology",
@@ -196,13 +198,13 @@ def add_topology(parser: argparse.ArgumentParser, *, without: str = "") -> None:
 def add_host_machine(parser: argparse.ArgumentParser, whose: str) -> None:
     """Add the optional argument TOPO for one machine, with the options about its text; see `reading.host_machine`.
 
-    whose: begins the help text.
+    whose: beginning of the help text.
     """
     parser.add_argument(
         "topology",
         metavar="TOPO",
         nargs="?",
-        help=f"{whose} machine, as for `topoplace show` (default: what is found on this host)",
+        help=f"{whose} machine, as for `topoplace show` (default: this host)",
     )
     add_assumptions(parser)
 
@@ -245,7 +247,7 @@ def add_count(
 ) -> None:
     """Add an option called `name` whose value is an integer N of 1 to `most`; `what` is its help text.
 
-    default_text: what the help says of the default, if that differs between hosts.
+    default_text: help text for the default, if that differs between hosts; "" for `default`.
     """
     help_text = f"{what} (default: {default_text or default})"
     parser.add_argument(
@@ -321,19 +323,19 @@ def add_output(parser: argparse.ArgumentParser) -> None:
 
 
 def add_seed(parser: argparse.ArgumentParser, of: str) -> None:
-    """Add the option --seed for random numbers; `of` says in the help text what they determine."""
+    """Add the option --seed for random numbers; `of` is the help text for what they determine."""
     parser.add_argument("--seed", type=_seed, default=0, help=f"seed of {of} (default: 0)")
 
 
 def path(text: str) -> Path:
-    """Convert an argument to a path; argparse.ArgumentTypeError for an empty text, which would mean this directory."""
+    """Return an argument as a path; argparse.ArgumentTypeError for an empty text, which would mean this directory."""
     if not text:
         raise argparse.ArgumentTypeError("'' is not a path; this directory is .")
     return Path(text)
 
 
 def count(text: str) -> int:
-    """Convert an argument to an integer of 1 to 1,000,000; argparse.ArgumentTypeError for any other text."""
+    """Return an argument as an integer of 1 to 1,000,000; argparse.ArgumentTypeError for any other text."""
     return _whole(text, 1, _MAX_COUNT)
 
 
@@ -364,7 +366,7 @@ def _whole(text: str, least: int, most: int) -> int:
 
 
 def step(text: str) -> tuple[float, float]:
-    """Return the seconds and GB that the option --step gives; ValueError if it is not two numbers."""
+    """Return the seconds and GB of the option --step; ValueError if the text is not two numbers."""
     try:
         compute_s, gigabytes = map(float, text.split(","))
     except ValueError:

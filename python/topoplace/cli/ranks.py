@@ -1,4 +1,4 @@
-"""Prints where the ranks of a job are: its machines, and the domains that the groups of its dimensions touch."""
+"""Tables of a job's ranks: their machines, and the domains that the groups of its dimensions touch."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from topoplace.placement import Placement
 
 _UNNAMED: Final = "all"
-"""The dimension of jobs that name none."""
+"""The dimension of jobs without named dimensions."""
 _LONGEST_NAMES: Final = 40
-"""Longest list of machines in a line of the table of candidates."""
+"""Largest number of characters of a list of machines in the table of candidates."""
 _MOST_LISTED: Final = 16
-"""Most GPUs on several machines that are listed one by one."""
+"""Largest number of GPUs on several machines that are listed one by one."""
 
 
 class _Share(NamedTuple):
@@ -70,7 +70,7 @@ def show_machines(placement: Placement) -> None:
 
 
 def show_spread(placement: Placement) -> None:
-    """Print a table of how many domains of each level a group of each parallel dimension touches, if there are any."""
+    """Print a table of the number of domains of each level that a group of each parallel dimension touches, if any."""
     from topoplace.drawing import tables
 
     if placement.job is None or set(placement.job.dimensions) <= {_UNNAMED}:
@@ -85,7 +85,7 @@ def show_spread(placement: Placement) -> None:
 
 
 def show_preferred(placement: Placement) -> None:
-    """Print how many of the groups that should be together are, for each level and size."""
+    """Print, for each level and size, how many of the preferred groups are in one domain."""
     from topoplace.launch.bindings import domains_touched
 
     groups = () if placement.job is None else placement.job.groups

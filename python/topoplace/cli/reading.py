@@ -8,19 +8,18 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from topoplace import _installed
 from topoplace._similar_names import did_you_mean
-from topoplace.cli import flags, options
+from topoplace.cli import flags
 
 if TYPE_CHECKING:
-    from topoplace.cluster.hosts import GivenHosts, HostResources
+    from topoplace.cluster.hosts import HostResources
     from topoplace.discovery import Format
-    from topoplace.experiments.simulate import Workload
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.topology.links.rates import Rates
     from topoplace.topology.topology import Topology
@@ -37,7 +36,7 @@ def topology(arguments: argparse.Namespace) -> Topology:
 
 
 def host_machine(arguments: argparse.Namespace) -> Topology:
-    """Return the topology that the optional argument TOPO names; without it, what is found on this host."""
+    """Return the topology that the optional argument TOPO names; without it, that of this host."""
     if arguments.topology is None:
         return this_host(
             "name the machine as TOPO: a file, or one that `topoplace show --list machines` lists"
@@ -48,7 +47,7 @@ def host_machine(arguments: argparse.Namespace) -> Topology:
 def this_host(otherwise: str) -> Topology:
     """Return the topology of this host.
 
-    otherwise: what to do if it has no GPU. A TopologyError has it as a note, after one for each source that found none.
+    otherwise: advice for a host without GPUs. A TopologyError has it as a note, after one for each source without GPUs.
     """
     from topoplace.errors import TopologyError
     from topoplace.topology.topology import Topology
@@ -63,32 +62,10 @@ def this_host(otherwise: str) -> Topology:
         raise lines from None
 
 
-def machines(arguments: argparse.Namespace) -> tuple[Topology, GivenHosts]:
-    """Return the topology that TOPO names, and the CPUs and memory of its machines.
-
-    CPUs and memory are those of --cpus and --memory-gb, else those in the file (nodes of a trace), else unlimited.
-    """
-    from topoplace import discovery
-    from topoplace.discovery.research import trace_nodes
-
-    source, given = arguments.topology, hosts(arguments)
-    if is_built_in(source) or (source != "-" and not os.path.exists(source)):
-        return topology(arguments), given
-    data = _topology_data(source)
-    found = with_gpus(parsed(source, arguments, data=data), source)
-    with errors_of(source):
-        is_list = discovery.format_of(data).module == "research.trace_nodes"
-        own = trace_nodes.read_nodes(data).hosts if is_list else ()
-    stated = {
-        name: getattr(given, name) for name in ("cpus", "memory_gb") if getattr(arguments, name) is not None
-    }
-    return found, [replace(one, **stated) for one in own] or given
-
-
 def topology_or_network(source: str, arguments: argparse.Namespace) -> Any:
-    """Return what `source`, the only one of a command, names: a `Topology`, a `Fabric`, or another object.
+    """Return the object that `source`, the only one of a command, names: a `Topology`, a `Fabric`, or another object.
 
-    ValueError if options supply facts about a built-in machine, which leaves nothing open.
+    Raise ValueError if options supply facts about a built-in machine, whose facts are complete.
     """
     for flag in ("--gpu-model", "--assume-no-nvlink", "--assume"):
         if getattr(arguments, flag[2:].replace("-", "_"), None) and is_built_in(source):
@@ -99,15 +76,16 @@ def topology_or_network(source: str, arguments: argparse.Namespace) -> Any:
 def described(source: str, arguments: argparse.Namespace) -> Topology:
     """Return the topology that `source` names: a built-in machine, or a file whose format is recognised by its content.
 
-    ValueError if the file describes something else, or there is neither; then it suggests similar names.
+    Raise ValueError if the file describes something else, or if neither exists, with similar names.
     """
     return with_gpus(described_object(source, arguments), source)
 
 
 def described_object(source: str, arguments: argparse.Namespace) -> Any:
-    """Return what `source` names: a built-in machine, or the content of a file, a `Topology`, `Fabric` or other object.
+    """Return the built-in machine, or the content of the file, that `source` names: a `Topology`, `Fabric` or other
+    object.
 
-    ValueError suggests similar names if there is neither a machine nor a file of this name.
+    Raise ValueError, with similar names, if there is neither a machine nor a file of this name.
     """
     from topoplace import machines
 
@@ -121,43 +99,9 @@ def described_object(source: str, arguments: argparse.Namespace) -> Any:
 
 def _written_by_example(name: str) -> str:
     """Return how to get a missing file that `--help` names; "" for others."""
-    from topoplace.cli.example_files import FILES
+    from topoplace.cli.example_files import files
 
-    return f"`topoplace example {name}` writes one" if name in FILES else ""
-
-
-def log(text: str, arguments: argparse.Namespace) -> Workload | None:
-    """Return the jobs in `text` if it is the log of a batch system (SWF or PBS), else None.
-
-    ValueError if the log cannot be read, or contains no job that ran and had GPUs.
-    """
-    from topoplace.experiments.simulate import Workload
-    from topoplace.experiments.simulate.workloads import pbs, swf
-
-    skip = getattr(arguments, "skip_bad_rows", False)
-    if swf.recognised(text):
-        cpus = getattr(arguments, "cpus", None)
-        jobs = Workload.from_swf(
-            text,
-            gpus_per_node=arguments.gpus_per_node or options.GPUS_PER_NODE,
-            cpus_per_node=cpus,
-            seed=arguments.seed,
-            skip_bad_rows=skip,
-        )
-    elif pbs.recognised(text):
-        refuse_gpus_per_node(arguments, "a PBS log, which has the GPUs of its jobs")
-        jobs = Workload.from_pbs(text, seed=arguments.seed, skip_bad_rows=skip)
-    else:
-        return None
-    if not len(jobs):
-        raise ValueError("the log has no job that ran and had GPUs")
-    return jobs
-
-
-def refuse_gpus_per_node(arguments: argparse.Namespace, jobs: str) -> None:
-    """Raise ValueError if --gpus-per-node is given with `jobs`, which it would not change."""
-    if arguments.gpus_per_node is not None:
-        raise ValueError(f"--gpus-per-node is for logs in the Standard Workload Format, not for {jobs}")
+    return f"`topoplace example {name}` writes one" if name in files() else ""
 
 
 def hosts(arguments: argparse.Namespace) -> HostResources:
@@ -212,13 +156,13 @@ def parsed(
 
     The format determines the type of the result. A topology is called after the file, unless the text names it.
     template: the machine that each host of a network file stands for; ValueError if the file describes machines itself.
-    data: the content of the file if it is read already.
+    data: the content of the file; None to read it.
     """
     from topoplace import discovery
     from topoplace.topology.topology import Topology
 
     if data is None:
-        data = _topology_data(source)
+        data = topology_data(source)
     options = {
         key: getattr(arguments, key)
         for key in ("gpu_model", "assume_no_nvlink")
@@ -242,10 +186,10 @@ def busy_gpus(source: str, topology: Topology) -> tuple[int, ...]:
     from topoplace import discovery
 
     with errors_of(source):
-        return discovery.busy_gpus(_topology_data(source), topology)
+        return discovery.busy_gpus(topology_data(source), topology)
 
 
-def _topology_data(source: str) -> bytes:
+def topology_data(source: str) -> bytes:
     """Return the content of a file with a topology, unpacked if it is gzipped."""
     from topoplace.discovery.text import decode
 
@@ -309,7 +253,7 @@ def errors_of(source: str) -> Generator[None]:
 def content(source: str, most_bytes: int = _MAX_UNPACKED) -> bytes:
     """Return the bytes of a file, or of standard input for `-`; ValueError if it is blank, or larger than `most_bytes`.
 
-    A file is measured before it is read. What has no size, such as a device, is read up to the limit.
+    The size of a file is checked before it is read. A source without a size, such as a device, is read up to the limit.
     """
     if source != "-":
         with flags.of_file(source), open(source, "rb") as file:
@@ -355,7 +299,7 @@ def profile(source: str) -> PerformanceProfile:
 
 def rates(source: str) -> Rates:
     """Return the rates called `source`, or those of a file: of rates, or of measurements that correct them."""
-    from topoplace.collective import PRESETS, measuring
+    from topoplace.collective import PRESETS, Rates
 
     if source in PRESETS:
         return PRESETS[source]
@@ -363,7 +307,9 @@ def rates(source: str) -> Rates:
         raise ValueError(f"--rates = {source[:60]!r} is no file, and not one of {', '.join(PRESETS)}")
     described = text(source)
     with errors_of(source):
-        return measuring.rates_from_json(described)
+        measuring = _installed.module("measuring")
+        form: Callable[[str], Rates] = measuring.rates_from_json if measuring else Rates.from_json
+        return form(described)
 
 
 def _unpacked(data: bytes, where: str) -> bytes:
@@ -400,5 +346,5 @@ def text(source: str) -> str:
 
 
 def shown(source: str) -> str:
-    """Return what messages call a source."""
+    """Return the name of a source in messages."""
     return "standard input" if source == "-" else source

@@ -1,4 +1,4 @@
-"""A cluster with its running jobs, from what its scheduler prints, or from a CSV file beside a topology."""
+"""A cluster with its running jobs, from the output of its scheduler, or from a topology and a CSV file."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _YES_OR_NO = {"yes": True, "no": False, "": True}
 
 
 class RunningJobs(NamedTuple):
-    """A cluster with its running jobs, and what the files say about moving them."""
+    """A cluster with its running jobs, and the limits on moving them."""
 
     cluster: Cluster
     movable: list[str]
@@ -32,17 +32,17 @@ class RunningJobs(NamedTuple):
     factors: dict[str, float]
     """Factors on the costs of jobs, by id."""
     snapshot: Snapshot | None = None
-    """What the scheduler says; None for a CSV file."""
+    """The snapshot of the scheduler; None for a CSV file."""
 
     @property
     def scheduler(self) -> Scheduler | None:
-        """Return whose cluster it is, if a scheduler's."""
+        """Return the scheduler of the cluster; None for a CSV file."""
         return self.snapshot.scheduler if self.snapshot else None
 
 
 def add_cluster(parser: argparse.ArgumentParser) -> None:
     """Add TOPO, --from or --running, one of which must be given, and --drained."""
-    options.add_topology(parser, without="with --from, by default what FILE says of nodes")
+    options.add_topology(parser, without="with --from, by default the nodes that FILE describes")
     source = parser.add_mutually_exclusive_group()
     snapshots.add_from(source)
     source.add_argument(
@@ -55,7 +55,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
 
 
 def add_search(parser: argparse.ArgumentParser, consequence: str) -> None:
-    """Add --policy, --min-bandwidth and --timeout; `consequence` says what happens when the time is up."""
+    """Add --policy, --min-bandwidth and --timeout; `consequence`: help text for what happens after the timeout."""
     options.add_policy(parser, "policy that places the job and the jobs that move")
     parser.add_argument(
         "--min-bandwidth",
@@ -67,7 +67,7 @@ def add_search(parser: argparse.ArgumentParser, consequence: str) -> None:
 
 
 def search(arguments: argparse.Namespace, running: RunningJobs) -> dict[str, Any]:
-    """Return what limits moves, by argument of `make_room` and `defragment`: options of `add_search`, and the host."""
+    """Return the options of `add_search`, and excluded machines, as arguments of `make_room` and `defragment`."""
     from topoplace import policies
 
     with flags.named(name="--policy"):
@@ -111,7 +111,7 @@ def _of_csv(arguments: argparse.Namespace) -> RunningJobs:
 
 
 def wholeness(cluster: Cluster) -> dict[str, dict[str, int]]:
-    """Return how many machines, and domains of each level, are whole, and how many the free GPUs would make so."""
+    """Return the numbers of whole machines and domains of each level, now and if the free GPUs were packed."""
     from topoplace.jobs.groups import MACHINE
     from topoplace.objectives import possible_whole_domains, whole_domains
 
@@ -123,7 +123,7 @@ def wholeness(cluster: Cluster) -> dict[str, dict[str, int]]:
 
 
 def fragmentation(cluster: Cluster) -> str:
-    """Return one line that says whether a cluster is fragmented, and how much."""
+    """Return a line that states whether a cluster is fragmented, and how much."""
     whole = wholeness(cluster)
     verdict = (
         "fragmented" if any(one["now"] < one["possible"] for one in whole.values()) else "not fragmented"
@@ -145,7 +145,7 @@ def as_dicts(moved: tuple[tuple[str, Placement], ...], cluster: Cluster) -> list
 def moves(
     moved: tuple[tuple[str, Placement], ...], cluster: Cluster, scheduler: Scheduler | None = None
 ) -> Iterator[str]:
-    """Yield a line for each moved job, then one that says how the scheduler moves jobs."""
+    """Yield a line for each moved job, then one on how the scheduler moves jobs."""
     from topoplace.topology.device_numbers import in_words
 
     for job_id, placement in moved:
@@ -158,14 +158,18 @@ def moves(
 
 
 def notes(found: Snapshot | None, *, with_moves: bool) -> tuple[str, ...]:
-    """Return for JSON what the texts leave open, and for an answer with moves how the scheduler moves jobs."""
+    """Return notes for JSON: facts that the texts do not state and, for an answer with moves, how the scheduler moves
+    jobs.
+    """
     if found is None:
         return ()
     return (*found.notes, *((found.scheduler.moving,) if with_moves and found.scheduler else ()))
 
 
 def print_lines(lines: Iterable[str], found: Snapshot | None) -> None:
-    """Print an answer, and to standard error what the texts leave open; names in both may be untrusted."""
+    """Print an answer, and to standard error notes on facts that the texts do not state; names in both may be
+    untrusted.
+    """
     from topoplace.drawing import tables
 
     for line in lines:

@@ -1,4 +1,4 @@
-"""Snapshots of clusters on the command line: the files that a scheduler's programs print, and what they leave open."""
+"""Snapshots of clusters on the command line: the output of a scheduler's programs in files, and notes on it."""
 
 from __future__ import annotations
 

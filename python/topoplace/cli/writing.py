@@ -42,7 +42,7 @@ def folder(path: Path, flag: str = "-o") -> Path:
     """Create the directory `path` of the option `flag`, and its parents, and return it.
 
     Call this function before a long computation: it raises ValueError if no file can be created in `path`, and if
-    `path` ends as a picture does.
+    `path` has the ending of a picture.
     """
     if is_picture(path):
         raise ValueError(f"{flag} {path}: several files are written; name a directory")
@@ -53,9 +53,10 @@ def folder(path: Path, flag: str = "-o") -> Path:
 
 
 def picture(path: Path | None, name: str) -> Path | None:
-    """Return `path` if it ends as a picture does, else that of the picture `name` in it; None if `path` is None.
+    """Return `path` if it has the ending of a picture, else the path of the picture `name` in it; None if `path` is
+    None.
 
-    Directories are created. Raises the errors of `directory` and `file`.
+    Directories are created. Errors are those of `directory` and `file`.
     """
     if path is not None:
         _require_drawing()
@@ -65,7 +66,7 @@ def picture(path: Path | None, name: str) -> Path | None:
 def is_picture(path: Path) -> bool:
     """Return True if the value of the option -o names one picture, by its ending .png, .svg or .pdf.
 
-    ValueError for that of another kind of picture, which is no directory either.
+    Raise ValueError for the ending of an unsupported picture format.
     """
     if path.suffix.lower() in _OTHER_PICTURES:
         raise ValueError(f"-o {path}: pictures end in {', '.join(_PICTURES)}")
@@ -88,9 +89,9 @@ def _picture(path: Path | None, name: str) -> Path | None:
 def file(path: Path, flag: str = "-o", inputs: Iterable[tuple[str, str | Path | None]] = ()) -> Path:
     """Create the directory of the output file `path` if missing, and return `path`.
 
-    inputs: the arguments that may name files to read, each as its name and its value.
-    Call this function before a long computation. ValueError names the option `flag` if `path` cannot be written, is
-    one of the inputs, or is the `-` that means standard output elsewhere.
+    inputs: the arguments that may name files to read, each as its name and its value. Call this function before a long
+    computation. Raise ValueError, naming the option `flag`, if `path` cannot be written, is one of the inputs, or is
+    `-`.
     """
     if str(path) == "-":
         raise ValueError(f"{flag} -: is not the name of a file, and standard output has the tables")
@@ -108,7 +109,7 @@ def file(path: Path, flag: str = "-o", inputs: Iterable[tuple[str, str | Path | 
 
 
 def write(path: Path, text: str) -> None:
-    """Write the file `path` of an option; an OSError names it, also that of a full disk."""
+    """Write the file `path` of an option; any OSError names the file, also that of a full disk."""
     with flags.of_file(path):
         path.write_text(text, encoding="utf-8")
 

@@ -4,7 +4,7 @@ To change:
 
 - Allocation, draining, holding, rollback: `cluster.py`, `cpp/src/cluster/cluster_state.cpp`.
 - CPUs and memory of each process: `host_shares.py`; of machines: `hosts.py`, `cpp/src/cluster/host_state.cpp`.
-- What a cluster remembers of running jobs: `job_notes.py`; how other jobs see them: `job_kinds.py`.
-- Machines that come and go: `new_topology.py`.
+- Data on running jobs: `job_notes.py`; job classes for interference: `job_kinds.py`.
+- Machines that are added or removed: `new_topology.py`.
 - Snapshots: `snapshots.py` (topology, jobs), `hosts.py`, `cpp/src/cluster/cluster_snapshot.cpp` (GPUs).
 """

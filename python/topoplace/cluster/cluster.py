@@ -1,4 +1,4 @@
-"""Cluster: the state of a topology, namely which job holds which GPUs; topologies, jobs and placements never change."""
+"""Cluster: the state of a topology, that is, the GPUs of each job; topologies, jobs and placements never change."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ AnyView = TypeVar("AnyView")
 _svg: Callable[..., str] = _above.given("svg")
 
 _Parts = tuple[int, list[tuple[int, int]]]
-"""The thousandths that a job takes of each GPU, and parts and compute slices of the slice of each, or no slices."""
+"""The thousandths of each GPU that a job takes, and (parts, compute slices) of its slice on each GPU; [] for no slices.
+"""
 
 _Views = dict[Callable[["Cluster"], Any], Any]
 """The views of a cluster by the function that built them."""
@@ -44,8 +45,8 @@ _Views = dict[Callable[["Cluster"], Any], Any]
 class Cluster:
     """The state of a topology's GPUs: each is in service or not, and free, held by a job, shared by jobs, or sliced.
 
-    A GPU is out of service while it is drained (`drain`), held back (`hold`), or unhealthy in the topology. These are
-    three states: none is undone by ending another.
+    A GPU is out of service while it is drained (`drain`), held (`hold`), or unhealthy in the topology. These states are
+    independent: ending one does not end the others.
 
     Jobs whose `gpu_fraction` is below 1 share GPUs; their shares of a GPU add up to 1 at most. Jobs with a `mig`
     profile run in slices of GPUs, one job in each. Slices stay when their jobs end, until the GPU is resliced by
@@ -53,7 +54,7 @@ class Cluster:
 
     With `hosts`, the cluster also tracks the free CPUs, memory and drives of the machines. Every change is atomic: an
     AllocationError leaves the state as it was, and an interrupt leaves the state before or after the change. A change
-    takes constant time per GPU it names, at any cluster size. Use a cluster from one thread at a time.
+    takes constant time per GPU, at any cluster size. Use a cluster from one thread at a time.
     """
 
     __slots__ = ("_classes", "_hosts", "_jobs", "_state", "_topology", "_views")
@@ -65,12 +66,12 @@ class Cluster:
         Args:
             hosts: CPUs, memory and drives of the machines. Give one `HostResources` for all machines, a sequence with
                 one per machine, or a mapping by machine name. Without it, these resources are unknown and not limited,
-                and policies refuse jobs that ask for them.
-            classes: False makes policies look at each machine by itself, instead of once at all machines in equal
-                condition. The decisions are the same, but slower; it is for tests.
+                and policies refuse jobs that require them.
+            classes: False makes policies evaluate each machine separately, instead of once for all machines in equal
+                condition. The decisions are the same, but slower; use it in tests.
 
         Raises:
-            AllocationError: If `hosts` does not match the machines.
+            AllocationError: `hosts` does not match the machines.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         resources = resources_of(hosts, topology.machine_names)
@@ -86,7 +87,7 @@ class Cluster:
 
     @property
     def native(self) -> ClusterState:
-        """Return the state of the GPUs as C++ keeps it; tables of the engine ask it what has changed."""
+        """Return the native state of the GPUs, from which tables of the engine read what has changed."""
         return self._state
 
     @property
@@ -97,12 +98,12 @@ class Cluster:
     # ---- queries -------------------------------------------------------------------------------------------
 
     def free_gpus(self) -> tuple[int, ...]:
-        """Return the GPUs that are in service and of which no job holds a share, ascending."""
+        """Return the GPUs in service of which no job holds any part, ascending."""
         return self._state.free_gpus()
 
     @property
     def num_free(self) -> int:
-        """Return the number of GPUs that are in service and of which no job holds a share."""
+        """Return the number of GPUs in service of which no job holds any part."""
         return self._state.num_free
 
     def drained_gpus(self) -> tuple[int, ...]:
@@ -124,11 +125,11 @@ class Cluster:
     def shares_of(self, gpu: int) -> Mapping[str, float]:
         """Return a mapping from job id to the share of `gpu` that the job holds, 1.0 for all of it.
 
-        A slice counts as the share of the GPU's memory slots that it takes. Jobs are in order of allocation; the
-        mapping does not follow later changes.
+        A slice counts as its share of the GPU's memory slots. Jobs are in order of allocation; the mapping does not
+        follow later changes.
 
         Raises:
-            AllocationError: If there is no such GPU.
+            AllocationError: There is no such GPU.
         """
         held = self._state.shares_of(self._checked_gpu(gpu, "gpu"))
         return MappingProxyType({job_id: share / WHOLE_GPU for job_id, share in held.items()})
@@ -137,26 +138,26 @@ class Cluster:
         """Return the share of `gpu` that a new job can get, 0.0 if it is out of service or sliced.
 
         Raises:
-            AllocationError: If there is no such GPU.
+            AllocationError: There is no such GPU.
         """
         return self._state.share_left(self._checked_gpu(gpu, "gpu")) / WHOLE_GPU
 
     def gpus_with(self, gpu_fraction: float) -> tuple[int, ...]:
-        """Return the GPUs of which a new job can get this share, ascending; for 1.0, `free_gpus()`.
+        """Return the GPUs on which a new job can get this share, ascending; for 1.0, `free_gpus()`.
 
         Raises:
-            AllocationError: If `gpu_fraction` is not 0.001 to 1 in steps of 0.001.
+            AllocationError: `gpu_fraction` is not 0.001 to 1 in steps of 0.001.
         """
         share = _checks.thousandths(gpu_fraction, "gpu_fraction", AllocationError, low=0.001, high=1.0)
         return self.free_gpus() if share == 1 else self._state.gpus_with(round(share * WHOLE_GPU))
 
     def slices(self, gpu: int) -> Mapping[MigSlice, str | None]:
-        """Return the slices into which `gpu` is cut, and the id of the job in each, None for idle ones; {} for none.
+        """Return the slices of `gpu`, each with the id of its job, None for an idle slice; {} without slices.
 
         Slices are in order of their memory slots; the mapping does not follow later changes.
 
         Raises:
-            AllocationError: If there is no such GPU.
+            AllocationError: There is no such GPU.
         """
         gpu = self._checked_gpu(gpu, "gpu")
         profiles = profiles_of_gpu(self._topology.gpus[gpu])
@@ -194,17 +195,19 @@ class Cluster:
         return self._state.gpus_of(_checked_job(job_id))
 
     def gpu_thousandths_of(self, job_id: str) -> int:
-        """Return the thousandths that a job holds of each GPU, for a slice of its memory; 1000 if it holds none."""
+        """Return the thousandths of each GPU that a job holds (of its memory, for a slice); 1000 if the job holds no
+        GPU.
+        """
         gpus = self.gpus_of(job_id)
         return self._state.shares_of(gpus[0])[job_id] if gpus else WHOLE_GPU
 
     def occupants(self, gpus: Sequence[int]) -> tuple[tuple[int, ...], Mapping[str, tuple[int, ...]]]:
-        """Return which of `gpus` are free, and a mapping from job id (sorted) to those of `gpus` that the job holds.
+        """Return the free ones of `gpus`, and a mapping from job id (sorted) to the ones that the job holds.
 
-        A shared GPU is among those of each of its jobs. A GPU out of service that no job holds is in neither result.
+        Each job of a shared GPU is listed with it. A GPU out of service that no job holds is in neither result.
 
         Raises:
-            AllocationError: If there is no such GPU.
+            AllocationError: There is no such GPU.
         """
         gpus = _checks.sequence(gpus, "gpus", AllocationError)
         if set(map(type, gpus)) != {int} or min(gpus) < 0 or max(gpus) >= self._topology.num_gpus:
@@ -217,10 +220,10 @@ class Cluster:
         return self._hosts
 
     def view(self, build: Callable[[Cluster], AnyView]) -> AnyView:
-        """Return the view that `build(cluster)` made on first use.
+        """Return the result of `build(cluster)`, built on first use and cached.
 
-        A view is an object with tables derived from the cluster. It follows the changes by `native`: what changed since
-        it last looked is `native.changed_since(position)`. A copy of the cluster starts without views.
+        A view is an object with tables derived from the cluster. It follows changes by
+        `native.changed_since(position)`. A copy of the cluster starts without views.
         """
         if not callable(build):
             raise AllocationError(f"build = {_checks.shown(build)} is not a function")
@@ -235,18 +238,18 @@ class Cluster:
     def allocate(
         self, job_id: str, placement: Placement | Sequence[int], job: JobGraph | None = None
     ) -> None:
-        """Allocate to the job the GPUs of `placement`, which is a `Placement` or a sequence of GPUs in task order.
+        """Allocate the GPUs of `placement`, a `Placement` or a sequence of GPUs in task order, to a job.
 
         The job also gets the host resources in `placement.hosts` and `placement.drives`. With these, it may have no
         GPU.
 
         Raises AllocationError, and changes nothing, in these cases:
-        - The placement is on a topology that does not equal the cluster's. A placement on the very object
-        `cluster.topology` takes no time to check; the first one on any other object, as after pickling, takes
-        time proportional to the topology.
-        - The job already holds GPUs or host resources, or gets nothing.
+        - The placement is on a topology that does not equal the cluster's. A placement on the same object
+          `cluster.topology` takes no time to check. The first one on any other object, such as after pickling, takes
+          time proportional to the topology.
+        - The job already holds GPUs or host resources, or the placement is empty.
         - The job graph has another number of tasks than there are GPUs.
-        - A GPU is unknown, listed twice, out of service, or held by another job, or too little of it is left.
+        - A GPU is unknown, listed twice, out of service, or held by another job, or its free share is too small.
         - A GPU would have to be resliced, or made whole again, and is not in `placement.resliced`; or jobs hold
         slices in the way.
         - The topology allows only certain GPU sets (its partitions), and the GPUs are not one of them.
@@ -267,17 +270,17 @@ class Cluster:
         *,
         gpu_fraction: float | None = None,
     ) -> None:
-        """Keep a job that runs already, for example after a restart, with what it holds.
+        """Add a job that already runs, for example after a restart, with the GPUs and host resources that it holds.
 
         Unlike `allocate`, this accepts GPUs and machines that are out of service and GPUs that are no partition, and
-        cuts slices where they are.
+        cuts slices where the placement states them.
 
         Args:
             job: As for `allocate`. The slices of a `Placement` may be of any profile.
             gpu_fraction: The share of each GPU; by default that of the job graph.
 
         Raises:
-            AllocationError: If another job holds what this one should, or a machine does not have the CPUs, memory or
+            AllocationError: Another job holds one of these resources, or a machine does not have the CPUs, memory or
                 drives; nothing changes then.
         """
         slices = placement.slices if isinstance(placement, Placement) else ()
@@ -341,15 +344,15 @@ class Cluster:
             raise AllocationError(f"job {_checks.shown(job_id)} holds no GPUs")
 
     def slice_gpu(self, gpu: int, slices: Sequence[str | MigSlice]) -> None:
-        """Cut a GPU into MIG slices, or with () make it whole again; slices that jobs hold must be among them.
+        """Cut a GPU into MIG slices, or with () make it whole again; slices that jobs hold must be among `slices`.
 
         Args:
-            slices: Names of profiles, such as "3g.40gb", or `MigSlice`s, which also say in which memory slot the slice
-                starts. The others take the lowest slots with which all have room.
+            slices: Names of profiles, such as "3g.40gb", or `MigSlice`s, which also state the memory slot in which the
+                slice starts. Slices given by name get the lowest slots with which all fit.
 
         Raises:
-            AllocationError: If the GPU is unknown or has no such profile, slices do not fit, or a job holds the GPU or
-                shares it; nothing changes then.
+            AllocationError: The GPU is unknown or has no such profile, slices do not fit, or a job holds the GPU or a
+                share of it; nothing changes then.
         """
         gpu = self._checked_gpu(gpu, "gpu")
         profiles = profiles_of_gpu(self._topology.gpus[gpu])
@@ -365,17 +368,17 @@ class Cluster:
         A drained machine also gives no CPUs, memory or drives to new jobs. Draining twice changes nothing.
 
         Raises:
-            AllocationError: If there is no such GPU or machine.
+            AllocationError: There is no such GPU or machine.
         """
         self._change_service([gpu_or_machine], self._state.drain)
 
     def undrain(self, gpu_or_machine: int | str) -> None:
         """Undo `drain` for a GPU, or for a machine given by name and all its GPUs, even those drained one by one.
 
-        No effect on what is not drained; what is held or unhealthy stays so.
+        GPUs and machines that are not drained do not change; held or unhealthy ones stay so.
 
         Raises:
-            AllocationError: If there is no such GPU or machine.
+            AllocationError: There is no such GPU or machine.
         """
         self._change_service([gpu_or_machine], self._state.undrain)
 
@@ -385,21 +388,21 @@ class Cluster:
         A held machine also gives no CPUs, memory or drives to new jobs.
 
         Args:
-            reason: Why, as refusals and `held_gpus` say it; holding again changes it.
+            reason: The reason that refusals and `held_gpus` state; another `hold` changes it.
 
         Raises:
-            AllocationError: If one of `targets` is no GPU or machine; nothing changes then.
+            AllocationError: One of `targets` is no GPU or machine; nothing changes then.
         """
         reason = _checks.text(reason, "reason", AllocationError)
         self._change_service(targets, partial(self._state.hold, reason))
 
     def unhold(self, targets: Sequence[int | str]) -> None:
-        """Undo `hold` for GPUs, and for machines given by name and all their GPUs; what is drained stays drained.
+        """Undo `hold` for GPUs, and for machines given by name and all their GPUs; drained ones stay drained.
 
-        No effect on what is not held.
+        GPUs and machines that are not held do not change.
 
         Raises:
-            AllocationError: If one of `targets` is no GPU or machine; nothing changes then.
+            AllocationError: One of `targets` is no GPU or machine; nothing changes then.
         """
         self._change_service(targets, self._state.unhold)
 
@@ -426,8 +429,8 @@ class Cluster:
     def with_topology(self, topology: Topology, hosts: GivenHosts | None = None) -> Cluster:
         """Return a cluster with the same jobs on a topology whose machines were added, removed or repaired.
 
-        A GPU is recognised by its UUID; where one of the two is unknown, by its name and that of its machine. Drained
-        and held GPUs and machines stay so; the topology says which are unhealthy.
+        A GPU is recognised by its UUID; if the old or the new one is unknown, by its name and that of its machine.
+        Drained and held GPUs and machines stay so; the new topology decides which are unhealthy.
 
         If machines and GPUs keep their numbers, as after a repair, the state is copied as a whole. Otherwise every job
         is allocated again, because numbers change with the machines; GPUs are compared one by one only on machines that
@@ -440,8 +443,9 @@ class Cluster:
             hosts: As for `Cluster`; by default, machines keep their resources.
 
         Raises:
-            AllocationError: Names up to five jobs that hold GPUs or machines that `topology` lacks. Also if what a job
-                holds does not fit the new hosts, or if `hosts` is missing and a new machine's resources are unknown.
+            AllocationError: Names up to five jobs that hold GPUs or machines that `topology` lacks. Also raised if a
+                job's resources do not fit the new hosts, or if `hosts` is missing and a new machine's resources are
+                unknown.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         if hosts is None and keeps_numbers(self._topology, topology):
@@ -491,12 +495,12 @@ class Cluster:
         return cluster
 
     def take_health(self, topology: Topology) -> None:
-        """Go over to a topology that differs only in which GPUs are unhealthy; `with_topology` returns a copy instead.
+        """Replace the topology by one that differs only in the unhealthy GPUs; `with_topology` returns a copy instead.
 
-        Jobs stay, and so does what is drained or held. A transaction does not undo it.
+        Jobs stay, and so do drained and held GPUs. A transaction does not undo this change.
 
         Raises:
-            AllocationError: If `topology` has other machines or GPUs.
+            AllocationError: `topology` has other machines or GPUs.
         """
         _checks.instance(topology, Topology, "topology", AllocationError)
         if not keeps_numbers(self._topology, topology):
@@ -504,7 +508,7 @@ class Cluster:
         self._take_health(topology)
 
     def snapshot(self) -> bytes:
-        """Return the state, topology and jobs as bytes for `restore`; equal states give equal bytes."""
+        """Return the state, topology and jobs as bytes that `restore` reads; equal states give equal bytes."""
         return snapshots.written(self._topology, self._state, self._jobs, self._hosts)
 
     @classmethod

@@ -1,9 +1,9 @@
-"""The CPUs and host memory of a job: how many tasks a machine can host, and the share of each process.
+"""The CPUs and host memory of a job: the number of tasks that a machine can host, and the share of each process.
 
 The job's processes have equal shares. If the tasks of any process are on several machines, or the number of tasks is
 not divisible by that of processes, the job has one process per task instead. Whole CPUs, or else thousandths of a CPU,
-that do not divide evenly go to the first processes, so that the shares add up to what the job asks for. Memory is
-counted in whole MB, rounded up for each process.
+that do not divide evenly go to the first processes, so that the shares add up to the job's CPUs. Memory is counted in
+whole MB, rounded up for each process.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Ints = NDArray[np.int64]
 
 
 def needs_hosts(job: JobGraph) -> bool:
-    """Return True if the job asks for CPUs or host memory; a request for 0 CPUs does not count."""
+    """Return True if the job requires CPUs or host memory; 0 CPUs do not count."""
     return bool(job.cpus or job.memory_gb)
 
 
@@ -45,12 +45,12 @@ def whole_job(job: JobGraph) -> tuple[int, int]:
 
 
 def tasks_hosted(job: JobGraph, free: Ints, *, at_best: bool) -> Ints:
-    """Return an array (m,): for how many of the job's tasks each machine has enough free CPUs and memory.
+    """Return (m,) the number of the job's tasks for which each machine has enough free CPUs and memory.
 
-    free: (m, 2 or more) free thousandths of CPUs and MB of each machine; below 0 on a machine that takes no processes.
-    For less than the whole job, each task counts as one process, and those with more CPUs than the others count first.
-    The number may therefore be too small for other tasks of the job. at_best: those with more CPUs count last, so that
-    the number is never too small.
+    free: (m, 2 or more) free thousandths of CPUs and MB of each machine; below 0 on a machine that accepts no
+    processes. For less than the whole job, each task counts as one process, and tasks with more CPUs than others count
+    first. The number may therefore be too small for other tasks of the job. at_best: True counts tasks with more CPUs
+    last, so that the number is never too small.
     """
     size = job.num_tasks
     units, unit = shared_cpus(job)

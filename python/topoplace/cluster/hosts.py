@@ -1,4 +1,4 @@
-"""The CPUs, memory and drives of machines, and the amounts of them that each job holds."""
+"""The CPUs, memory and drives of machines, and the amounts that each job holds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ is exact."""
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
-    """The CPUs, memory and drives of one machine, and its GPU pool; AllocationError if one of them is out of range."""
+    """The CPUs, memory and drives of one machine, and its GPU pool; AllocationError if a field is out of range."""
 
     cpus: float
     """Logical CPUs, as the operating system counts them, in steps of 0.001."""
@@ -36,8 +36,9 @@ class HostResources:
     drives: int = 0
     """Number of storage devices (NVMe) that a job can get exclusively, even from another machine."""
     pool: str | None = None
-    """Name of the machine's pool, None for a machine in no pool. Machines of a pool share their GPUs by hardware, so
-    each of these GPUs is local to all of them."""
+    """Name of the machine's pool; None for no pool. Machines of a pool share their GPUs by hardware, so each GPU is
+    local to all machines of the pool.
+    """
 
     def __post_init__(self) -> None:
         keep_amounts(self, "drives")
@@ -77,7 +78,7 @@ class HostAllocation:
         return processes, self.drives
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert the allocation to a dictionary that JSON can represent."""
+        """Return the allocation as a dictionary that JSON can represent."""
         shares = [asdict(share) for share in self.shares]
         return {"shares": shares, "drives": self.drives, "remote": self.remote}
 
@@ -85,7 +86,7 @@ class HostAllocation:
     def from_dict(cls, data: Mapping[str, Any]) -> Self:
         """Build an allocation from the result of `to_dict`.
 
-        Raises AllocationError, TypeError, KeyError or ValueError for other data.
+        Raise AllocationError, TypeError, KeyError or ValueError for other data.
         """
         shares = tuple(HostShare(**share) for share in data["shares"])
         return cls(shares, tuple(data["drives"]), tuple(map(operator.index, data["remote"])))
@@ -127,7 +128,7 @@ class Hosts:
 
     @property
     def out_of_service(self) -> frozenset[int]:
-        """Return the numbers of the drained and held machines: they accept no new processes and give out no drives."""
+        """Return the numbers of the drained and held machines, which accept no new processes and give no drives."""
         return frozenset(self._state.withdrawn_machines())
 
     def is_drained(self, machine: int) -> bool:
@@ -136,7 +137,9 @@ class Hosts:
         return machine in self.drained
 
     def left(self, machine: int) -> HostResources:
-        """Return what is free on the machine with this number, nothing out of service; `resources` must be known."""
+        """Return the free resources of a machine, given by number; none if it is out of service. `resources` must be
+        known.
+        """
         _checks.integer(machine, "machine", AllocationError, low=0, high=len(self.names) - 1)
         accepts = self._state.accepts_processes(machine)
         free_millicpus, free_megabytes, drives = self.free[machine].tolist() if accepts else (0, 0, 0)
@@ -144,7 +147,7 @@ class Hosts:
         return replace(self.resources[machine], cpus=cpus, memory_gb=free_megabytes / 1000, drives=drives)
 
     def pool_of(self) -> NDArray[np.int32]:
-        """Return the pool number of each machine, (machines,): equal if their GPUs are local to each other."""
+        """Return (m,) the pool number of each machine: equal if the GPUs of machines are local to each other."""
         number: dict[object, int] = {}
         pools = [r.pool for r in self.resources] or [None] * len(self.names)
         keys = (machine if pool is None else pool for machine, pool in enumerate(pools))
@@ -153,8 +156,8 @@ class Hosts:
     def check(self, held: HostAllocation, *, runs: bool = False) -> None:
         """Check that the resources of `held` are free; without known resources, check only its machines.
 
-        runs: True for a job that runs already, also on machines out of service. AllocationError names the first
-        resource that is short, or a machine that is unknown, drained or held.
+        runs: True for a job that already runs, also on machines out of service. Raise AllocationError for the first
+        resource that does not suffice, or a machine that is unknown, drained or held.
         """
         _checks.instance(held, HostAllocation, "held", AllocationError)
         drained = frozenset[int]() if runs else self.drained
@@ -177,7 +180,7 @@ class Hosts:
             taken[machine, column] = before + amount
 
     def to_dict(self) -> dict[str, Any]:
-        """Convert resources, drained machines and jobs' host allocations to a dictionary that JSON can represent.
+        """Return resources, drained machines and jobs' host allocations as a dictionary that JSON can represent.
 
         Equal states give equal dictionaries.
         """
@@ -194,7 +197,7 @@ def first_gpus(topology: Topology) -> list[int]:
 
 
 def amounts(resources: Sequence[HostResources]) -> list[tuple[int, int, int]]:
-    """Return for each machine its thousandths of CPUs, whole MB of memory (rounded down) and drives."""
+    """Return, for each machine, its thousandths of CPUs, whole MB of memory (rounded down) and drives."""
     return [(millicpus(r.cpus), int(r.memory_gb * 1000 + 1e-6), r.drives) for r in resources]
 
 
@@ -205,7 +208,7 @@ GivenHosts = HostResources | Sequence[HostResources] | Mapping[str, HostResource
 def resources_of(given: GivenHosts | None, names: Sequence[str]) -> tuple[HostResources, ...]:
     """Return the resources of each machine in the order of `names`, or () if `given` is None.
 
-    names: names of the machines. AllocationError if `given` does not match them.
+    names: names of the machines. Raise AllocationError if `given` does not match them.
     """
     if given is None:
         return ()
@@ -232,16 +235,16 @@ def _refuse_names(given: Mapping[str, HostResources], names: Sequence[str]) -> N
 
 
 def millicpus(cpus: float) -> int:
-    """Convert CPUs to whole thousandths of a CPU; allocations are counted in thousandths."""
+    """Return CPUs in whole thousandths of a CPU, the unit of allocations."""
     return cpus * 1000 if type(cpus) is int else round(cpus * 1000)
 
 
 def cpus_of(thousandths: int) -> float:
-    """Convert thousandths of a CPU to CPUs: an int if they are whole, else a float."""
+    """Return thousandths of a CPU as CPUs: an int if they are whole, else a float."""
     return thousandths // 1000 if thousandths % 1000 == 0 else thousandths / 1000
 
 
 @lru_cache(maxsize=1024)
 def megabytes(memory_gb: float) -> int:
-    """Convert GB of memory to whole MB, rounded up; allocations are counted in MB."""
+    """Return GB of memory in whole MB, rounded up, the unit of allocations."""
     return -int(-(memory_gb * 1000 - 1e-6) // 1)

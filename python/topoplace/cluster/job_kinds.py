@@ -1,4 +1,4 @@
-"""Numbers for jobs that disturb others alike: the native state keeps one with each job, and machines compare them."""
+"""Numbers of job classes with equal interference; the native state stores one with each job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class JobKind(NamedTuple):
-    """What a policy may know of a running job, besides the GPUs that it holds."""
+    """The data on a running job that policies see, besides its GPUs."""
 
     profile: str
     """The name of the job's performance profile; "" if it is unknown."""
@@ -19,7 +19,7 @@ class JobKind(NamedTuple):
     memory_bandwidth: float
     """GB/s of host memory bandwidth that all tasks together use."""
     gpu_fraction: float
-    """The share of each of its GPUs."""
+    """The job's share of each of its GPUs."""
 
 
 _numbers: Final[dict[tuple[str, int, float, float], int]] = {}
@@ -28,7 +28,7 @@ _next: Final = count(1)
 
 
 def number_of(job: JobGraph | None) -> int:
-    """Return the number of a job's kind, which is the same in all clusters of this process; 0 for None."""
+    """Return the number of a job's class, the same in all clusters of this process; 0 for None."""
     if job is None:
         return 0
     # A tuple equals the `JobKind`, and is made faster.
@@ -42,5 +42,5 @@ def number_of(job: JobGraph | None) -> int:
 
 
 def kind_of(number: int) -> JobKind:
-    """Return the kind that has this number."""
+    """Return the job class with this number."""
     return _kinds[number]

@@ -1,4 +1,4 @@
-"""What a cluster knows of its jobs besides their GPUs, as read-only mappings over the native state."""
+"""The data of a cluster on its jobs besides their GPUs, as read-only mappings over the native state."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class JobNotes(Mapping[str, Value], Generic[Value]):
     """
 
     def __init__(self, state: ClusterState, part: int) -> None:
-        """Show one part of the jobs' notes: `GRAPH` for job graphs, `HOSTS` for `HostAllocation` objects."""
+        """Store the arguments. part: `GRAPH` for job graphs, `HOSTS` for `HostAllocation` objects."""
         self._state = state
         self._part = part
 

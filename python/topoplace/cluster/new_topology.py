@@ -1,4 +1,4 @@
-"""The jobs of a cluster on another topology: machines were added, removed or repaired."""
+"""The jobs of a cluster on a topology whose machines were added, removed or repaired."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHOWN = 5
 
 
 def new_numbers(old: Topology, new: Topology) -> Mapping[int, int]:
-    """Return the number in `new` of each GPU of `old` that is still there.
+    """Return the number in `new` of each GPU of `old` that is still present.
 
     GPUs are the same if they have the same UUID. If one of the two UUIDs is unknown, GPUs are the same if they have the
     same name on machines of the same name. GPUs are compared one by one only on machines where some GPU changed.
@@ -87,7 +87,7 @@ def _machines(topology: Topology) -> dict[str, _Machine]:
 def kept_hosts(hosts: Hosts, new: Topology) -> dict[str, HostResources] | None:
     """Return the known host resources of each machine of `new`, by machine name; None if no machine's are known.
 
-    AllocationError names a machine that `hosts` does not contain.
+    Raise AllocationError for a machine that `hosts` does not contain.
     """
     if not hosts.resources:
         return None
@@ -99,7 +99,7 @@ def kept_hosts(hosts: Hosts, new: Topology) -> dict[str, HostResources] | None:
 
 
 class NewNumbers:
-    """The GPUs and machines of one topology as another one numbers them."""
+    """The numbers of one topology's GPUs and machines in another one."""
 
     def __init__(self, old: Topology, new: Topology) -> None:
         self._topology = new
@@ -110,15 +110,15 @@ class NewNumbers:
         }
 
     def gpus(self, gpus: Iterable[int]) -> Sequence[int]:
-        """Return the new numbers of those GPUs that are still there."""
+        """Return the new numbers of those GPUs that are still present."""
         return [self._gpus[gpu] for gpu in gpus if gpu in self._gpus]
 
     def machines(self, machines: Iterable[int]) -> Sequence[int]:
-        """Return the new numbers of those machines that are still there."""
+        """Return the new numbers of those machines that are still present."""
         return [self._machines[machine] for machine in machines if machine in self._machines]
 
     def placement(self, gpus: Sequence[int], held: HostAllocation | None) -> Placement | None:
-        """Return the GPUs and host resources of a job as a placement in new numbers; None if a part of them is gone."""
+        """Return the GPUs and host resources of a job as a placement in new numbers; None if any of them is gone."""
         held = held or HostAllocation()
         on = [share.machine for share in held.shares]
         moved, hosts, drives = self.gpus(gpus), self.machines(on), self.machines(held.drives)

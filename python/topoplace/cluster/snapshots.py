@@ -52,7 +52,7 @@ def written(topology: Topology, state: ClusterState, jobs: Mapping[str, JobGraph
 def parsed(snapshot: bytes) -> tuple[Topology, ClusterState, tuple[HostResources, ...]]:
     """Return the topology, the state of its jobs, and the host resources of its machines in a snapshot.
 
-    SnapshotError states what is wrong with bytes that `written` did not produce.
+    Raise SnapshotError, which says what is wrong, for bytes that `written` did not produce.
     """
     if not isinstance(snapshot, bytes | bytearray | memoryview):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise SnapshotError(f"snapshot = {_checks.shown(snapshot)} is not bytes")

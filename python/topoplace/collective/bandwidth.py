@@ -1,4 +1,4 @@
-"""What collective operations among GPUs of one machine can carry, in GB/s."""
+"""Bandwidth of collective operations among GPUs of one machine, in GB/s."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Ring:
     """Equal rings through all chosen GPUs."""
 
     gpus: tuple[int, ...]
-    """In the order of the ring, beginning with the smallest; CUDA_VISIBLE_DEVICES may list them so."""
+    """The GPUs in the order of the ring, from the smallest number on; an order for CUDA_VISIBLE_DEVICES."""
     channels: int
-    """How many of these rings there are."""
+    """The number of these rings."""
     gb_per_s: float
-    """Of one of them."""
+    """GB/s of one ring."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,28 +39,29 @@ class RingPlan:
 
     rings: tuple[Ring, ...]
     gb_per_s: float
-    """Of all rings together: the bus bandwidth of a ring collective."""
+    """GB/s of all rings together: the bus bandwidth of a ring collective."""
     path_type: str | None
     """The worst type of path that rings may use, as NCCL calls it, such as "NVL" or "SYS"; None without rings."""
     assumed: bool
-    """True if the topology does not tell its host, which is then assumed."""
+    """True if the topology does not state its PCIe switches and CPUs, which are then assumed."""
     complete: bool
-    """False if the search, which has a limit as NCCL's has, ended early, and more rings might fit its rate and path
-    type."""
+    """False if the search reached its limit (NCCL's has one too), so that more rings of this rate and path type may
+    exist.
+    """
 
 
 def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> float:
     """Return GB/s that the rings through `gpus` carry together: the bus bandwidth of a ring collective.
 
-    Rings are searched as NCCL does it: at the rates of its table, over NVLinks alone where they connect all GPUs,
-    otherwise over PCIe and CPUs, too. It is NCCL's plan and not the best there is, see `optimal_bandwidth`: on machines
-    with uneven links it depends on how the GPUs are numbered, and a faster link can lower it.
+    The search for rings is NCCL's: at the rates of its table, over NVLinks alone if they connect all GPUs, otherwise
+    also over PCIe and CPUs. The result is NCCL's plan and not the optimum (see `optimal_bandwidth`). On machines with
+    uneven links, it depends on the numbers of the GPUs, and a faster link can lower it.
 
-    Only the chosen GPUs forward data. Where no rate of the table fits, as over PCIe among GPUs of compute capability
-    10.0 and more, slower ones are tried. 0 if no ring connects them, or they are of several makers, whose libraries do
-    not meet. In an NVLink domain of machines, any GPUs have the same rings (`nvlink_domains`). Over several machines,
-    rings run in channels, one over each adapter, and machines follow each other in the order in which `gpus` names
-    them, as ranks do. An all-reduce may be faster: see `all_reduce_bandwidth`.
+    Only the chosen GPUs forward data. If no rate of the table fits, such as over PCIe among GPUs of compute capability
+    10.0 and more, slower rates are tried. The result is 0 if no ring connects the GPUs, or if they are of several
+    makers, whose libraries cannot communicate. In an NVLink domain of machines, any GPUs have the same rings
+    (`nvlink_domains`). Over several machines, rings run in channels, one over each adapter, and visit machines in the
+    order in which `gpus` names them. An all-reduce may be faster: see `all_reduce_bandwidth`.
 
     Raises:
         ValueError: Names a wrong argument.
@@ -85,7 +86,7 @@ def ring_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
 
 
 def rings(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> RingPlan:
-    """Return the rings whose bandwidth is `ring_bandwidth`, of GPUs of one machine; other arguments are the same."""
+    """Return the rings behind `ring_bandwidth`, for GPUs of one machine; arguments and errors are the same."""
     local, chosen = one_machine(topology, gpus)
     machine = prepared(local, rates)
     if are_mixed(local, chosen):
@@ -124,15 +125,16 @@ def optimal_bandwidth(
     relay: Relay = "chosen",
     rates: Rates | str = DEFAULT_RATES,
 ) -> Fraction:
-    """Return GB/s of the best all-gather among `gpus`, exactly: all data divided by the least time it takes.
+    """Return the exact GB/s of the best all-gather among `gpus`: all data divided by the least time.
 
-    No schedule is faster, and schedules of trees reach it (Zhao et al., ForestColl, arXiv 2402.06787). Its bus
-    bandwidth is (n - 1) / n of it.
+    No schedule is faster, and schedules of trees reach this bandwidth (Zhao et al., ForestColl, arXiv 2402.06787). The
+    bus bandwidth is (n - 1) / n of it.
 
     Several machines must be joined by a fabric. Other arguments and errors are those of `ring_bandwidth`.
 
     Args:
-        relay: "chosen" lets only `gpus`, switches and CPUs forward data, "all" the other GPUs of their machines, too.
+        relay: "chosen" lets only `gpus`, switches and CPUs forward data; "all" also lets the other GPUs of their
+            machines.
     """
     relay_others = _checks.one_of(relay, "relay", ("chosen", "all"), ValueError) == "all"
     numbers = checked_gpus(topology, gpus)
@@ -153,7 +155,7 @@ def broadcast_bandwidth(
     relay: Relay = "chosen",
     rates: Rates | str = DEFAULT_RATES,
 ) -> Fraction:
-    """Return GB/s of a broadcast from the worst of `gpus`: the least maximum flow between two of them, exactly.
+    """Return the exact GB/s of a broadcast from the worst of `gpus`: the smallest maximum flow between two of them.
 
     No set of rings carries more. Arguments and errors are those of `optimal_bandwidth`.
     """
@@ -165,14 +167,16 @@ def broadcast_bandwidth(
 
 
 def library_of(topology: Topology) -> str:
-    """Return the library that joins these accelerators in collective operations: such as "NCCL" or "RCCL".
+    """Return the collective library of these GPUs, such as "NCCL" or "RCCL".
 
-    Accelerators of Neuron and of unknown makers have "another library".
-    The figures of this package are those of NCCL's plan, also where another library runs.
+    GPUs of Neuron and of unknown makers have "another library". Bandwidths are those of NCCL's plan, even if another
+    library runs.
     """
     return LIBRARY_OF.get(maker_of(topology, 0), "another library")
 
 
 def host_is_assumed(topology: Topology, *, rates: Rates | str = DEFAULT_RATES) -> bool:
-    """Return True if a topology of one machine does not tell its host, so that bandwidths rest on a usual one."""
+    """Return True if a one-machine topology does not state its PCIe switches and CPUs, so that bandwidths assume usual
+    ones.
+    """
     return prepared(topology, rates).graph.assumed

@@ -1,4 +1,4 @@
-"""The set of free GPUs whose rings carry the most; of sets that tie, the one that costs others the least."""
+"""The set of free GPUs whose rings carry the most; of sets that tie, the one that costs other jobs the least."""
 
 from __future__ import annotations
 
@@ -26,15 +26,14 @@ from topoplace.topology.links.rates import Rates
 from topoplace.topology.topology import Topology
 
 _MOST_SETS = 13_000
-"""Enough for all sets of 8 of 16 GPUs."""
+"""Limit on the sets that are all rated, enough for all sets of 8 of 16 GPUs."""
 
 
 def left_bandwidth(topology: Topology, free: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> float:
-    """Return GB/s that sets of the GPUs in `free` can carry, added up over sizes, on a machine of up to 64 GPUs.
+    """Return the sum over set sizes of the best GB/s among the GPUs in `free`, on a machine of up to 64 GPUs.
 
-    For each size from 2 on, the `ring_bandwidth` of the best set of this size counts. Sizes end where the machine has
-    more than 4,096 sets of these sizes: machines of up to 12 GPUs count all sizes, those of 16 sizes 2 to 4, and those
-    of 64 pairs alone.
+    For each size from 2 on, the `ring_bandwidth` of the best set of this size counts. Sizes stop before the machine has
+    more than 4,096 sets: machines of up to 12 GPUs count all sizes, 16 GPUs sizes 2 to 4, and 64 GPUs only pairs.
 
     Raises:
         ValueError: Names a wrong GPU.
@@ -44,10 +43,10 @@ def left_bandwidth(topology: Topology, free: Collection[int], *, rates: Rates | 
 
 
 def best_set(topology: Topology, wanted: Wanted, *, rates: Rates | str = DEFAULT_RATES) -> SetChoice | None:
-    """Return the best set of GPUs of a machine of up to 64; None if there are not enough.
+    """Return the best set of GPUs of a machine of up to 64 GPUs; None if there are too few.
 
-    The best has the largest `ring_bandwidth`, in steps of 10 %; of those that tie, the other free GPUs lose the least
-    of their `left_bandwidth`; then the smallest GPU list decides. Of more than 13,000 sets only a few are rated.
+    The best set has the largest `ring_bandwidth`, in steps of 10 %. Ties go to the set with the smallest loss of the
+    others' `left_bandwidth`, then to the smallest GPU list. Of more than 13,000 sets, only a few are rated.
     """
     sets = rated_sets(topology, rates)
     known = sets.choices.get(wanted)

@@ -1,6 +1,6 @@
-"""The rate of a topology's link: that of a preset where the link has a catalogue's speed, else the link's own speed.
+"""The rate of a topology's link: that of a preset if the link has the catalogue's speed, else the link's own speed.
 
-A speed that differs from the catalogue is a measured or a given one, and it stays.
+A speed that differs from the catalogue is measured or given, and is not replaced.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _PCIE = tuple(name for name in SPEEDS if name.startswith("pcie"))
 
 
 def nvlink_rate(link: Link, rates: Rates, model: str | None) -> float:
-    """Return GB/s of direct NVLinks, of NVLinks into a switch, or of another link of GPUs, all lanes together."""
+    """Return GB/s of a direct link of GPUs, or of NVLinks into a switch, all lanes together."""
     if link.kind not in NVLINKS and link.kind is not LinkKind.NVSWITCH:
         return link.gb_per_s
     known = nvlink_of(model) if model else None
@@ -29,7 +29,7 @@ def nvlink_rate(link: Link, rates: Rates, model: str | None) -> float:
 
 
 def pcie_rate(gb_per_s: float, rates: Rates) -> float:
-    """Return the rate of a PCIe link whose speed the topology gives."""
+    """Return the rate, in GB/s, of a PCIe link whose speed the topology states."""
     for width in _WIDTHS:
         for name in _PCIE:
             rate = rates.of(name)
@@ -39,12 +39,12 @@ def pcie_rate(gb_per_s: float, rates: Rates) -> float:
 
 
 def rate_between(cpu: str, rates: Rates) -> float:
-    """Return the rate between two CPUs of a make, that of the catalogue where `rates` has none."""
+    """Return the rate, in GB/s, between two CPUs of a make; that of the catalogue if `rates` has none."""
     return rates.of(cpu) or SPEEDS[cpu].gb_per_s
 
 
 def socket_rate(gb_per_s: float, cpus: tuple[str | None, str | None], rates: Rates) -> float:
-    """Return the rate between two CPUs of these makes, where the topology gives the speed `gb_per_s`."""
+    """Return the rate, in GB/s, between two CPUs of these makes, if the topology states the speed `gb_per_s`."""
     known = [(SPEEDS[cpu].gb_per_s, rates.of(cpu)) for cpu in cpus if cpu]
     if len(known) == 2 and math.isclose(gb_per_s, min(speed for speed, _ in known)):
         return min(speed if rate is None else rate for speed, rate in known)

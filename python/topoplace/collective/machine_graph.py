@@ -1,9 +1,9 @@
-"""The graph that a collective library sees of a machine: GPUs, PCIe switches, CPUs and one NVSwitch, with rates.
+"""A machine as the graph that a collective library sees: GPUs, PCIe switches, CPUs and one NVSwitch, with rates.
 
-Where the topology has components, they are the graph. Otherwise the host is assumed: each socket is a CPU, its GPUs
-are attached to it, pairs with a PCIe path share a switch, or have switches below one, and the CPUs are those usual with
-that generation of PCIe. Pairs decide, where they contradict sockets: a pair that is SYS is on two CPUs. So is one whose
-connection is unknown, as nothing says that it is any nearer.
+If the topology has components, they are the graph. Otherwise the host is assumed: each socket is a CPU to which its
+GPUs are attached; pairs with a PCIe path share a switch, or have switches below one. The CPUs are those usual with the
+generation of PCIe. If pairs contradict sockets, pairs decide: a pair that is SYS is on two CPUs. So is a pair of
+unknown connection, as nothing shows that it is nearer.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MAX_GPUS = 64
 
 
 class Vertex(enum.Enum):
-    """A kind of vertex."""
+    """The kind of a vertex."""
 
     GPU = "gpu"
     SWITCH = "switch"
@@ -36,7 +36,7 @@ class Vertex(enum.Enum):
 
 
 class Wire(enum.Enum):
-    """A kind of connection between two vertices."""
+    """The kind of a connection between two vertices."""
 
     NVLINK = "nvlink"
     C2C = "c2c"
@@ -52,7 +52,7 @@ class GraphConnection:
     b: int
     wire: Wire
     rate: int
-    """In kB/s."""
+    """Rate in kB/s."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,9 +64,9 @@ class MachineGraph:
     cpus: Mapping[int, str | None]
     """The make of each vertex that is a CPU, as in `Component.cpu`."""
     assumed: bool
-    """True if the topology does not tell its host, so that it is assumed."""
+    """True if the topology does not state its PCIe switches and CPUs, which are then assumed."""
     most: Mapping[tuple[int, int], float] = field(default_factory=dict[tuple[int, int], float])
-    """GB/s that the topology says of paths of pairs through an assumed host: no route carries more. First is u < v."""
+    """GB/s that the topology states for pairs (u, v), u < v, through an assumed host: no route carries more."""
 
     @property
     def num_gpus(self) -> int:
@@ -201,7 +201,7 @@ _USUAL_CPUS = (
     (24.0, "socket-amd"),
     (48.0, "socket-sapphire-rapids"),
 )
-"""CPUs usual with a generation of PCIe, by the most GB/s of its sixteen lanes."""
+"""CPUs usual with a generation of PCIe, by the largest GB/s of its sixteen lanes."""
 
 
 def _assumed_host(topology: Topology, rates: Rates) -> _Parts:

@@ -19,7 +19,7 @@ _NO_LIMIT = 1e9
 
 
 def collective_network(topology: Topology, rates: Rates | str) -> kernels.CollectiveNetwork:
-    """Return the network of a topology, made once for each table of rates; ValueError for unknown rates."""
+    """Return the network of a topology, built once for each table of rates; ValueError for unknown rates."""
     table = rates_of(rates)
     kept = topology.derived(_nothing_yet)
     if table not in kept:
@@ -58,7 +58,7 @@ def _made(topology: Topology, rates: Rates) -> kernels.CollectiveNetwork:
 
 
 def domains_of(topology: Topology) -> Ints:
-    """Return (n,) the domain of each GPU, whose rings the library plans: its machine, or its NVLink domain."""
+    """Return (n,) the domain of each GPU in which the library plans rings: its machine, or its NVLink domain."""
     return topology.derived(_domains)[0]
 
 

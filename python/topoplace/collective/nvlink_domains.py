@@ -1,7 +1,8 @@
 """Rings through NVSwitches: of GPUs on the switches of one machine, or of one NVLink domain of several machines.
 
-Switches serve every pair at the full rate of a GPU's port. So rings among any of these GPUs carry the same, what a
-collective library plans for two of them with the slowest of these ports, whether they share a tray or not.
+Switches serve every pair at the full rate of a GPU's port. All rings among these GPUs therefore carry the same: the
+rate that a collective library plans for two GPUs with the slowest of these ports. It does not matter whether GPUs share
+a tray.
 """
 
 from __future__ import annotations
@@ -28,21 +29,21 @@ _MOST_OF_RING: Final = 7 / 6
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What GPUs that meet on NVSwitches have in common."""
+    """The common data of GPUs on the same NVSwitches."""
 
     ring_gb_per_s: float
-    """GB/s of the rings that are planned among any two or more of them."""
+    """GB/s of the rings that are planned among any two or more of these GPUs."""
     capability: int
-    """Their least CUDA compute capability, times ten; 0 if it is unknown."""
+    """Their lowest CUDA compute capability, times ten; 0 if unknown."""
 
 
 def reducing(ring_gb_per_s: float, capability: int, rates: Rates) -> tuple[float, float]:
-    """Return GB/s at which NVSwitches add what a GPU sends, 0 without NVLS, and bus GB/s that no all-reduce exceeds.
+    """Return GB/s per GPU at which NVSwitches reduce (0 without NVLS), and the limit of an all-reduce in bus GB/s.
 
-    `nvls` says where the numbers are from.
+    The module `nvls` states the sources of the numbers.
 
     Args:
-        ring_gb_per_s: What rings among such GPUs carry, which is what a GPU's port is planned for.
+        ring_gb_per_s: GB/s of rings among such GPUs, the planned rate of a GPU's port.
         capability: The least CUDA compute capability of these GPUs, times ten.
     """
     most = _MOST_OF_RING * ring_gb_per_s if capability >= _BLACKWELL else math.inf
@@ -52,8 +53,8 @@ def reducing(ring_gb_per_s: float, capability: int, rates: Rates) -> tuple[float
 def domain_ring_rate(topology: Topology, gpus: Sequence[int], rates: Rates | str) -> float:
     """Return GB/s of rings among GPUs of one NVLink domain of machines: the same for any two or more of them.
 
-    It is what is planned for two GPUs on one NVSwitch with the slowest of the ports of `gpus`. 0 if no such domain has
-    all of them, or if one has no port into it. `gpus` are known to be GPUs of the topology.
+    The rate is that planned for two GPUs on one NVSwitch with the slowest port of `gpus`. Return 0 if no such domain
+    has all `gpus`, or if one has no port into it. `gpus` must be GPUs of the topology.
     """
     level = domain_level(topology, gpus)
     return _of_level(topology, level, gpus, rates_of(rates)).ring_gb_per_s if level else 0.0
@@ -71,7 +72,7 @@ def domain_level(topology: Topology, gpus: Sequence[int]) -> Level | None:
 
 
 def switched(topology: Topology, gpus: Sequence[int], rates: Rates) -> Switched | None:
-    """Return what GPUs on the NVSwitches of one machine or domain have in common; None if they are not all on them."""
+    """Return the common data of GPUs on the NVSwitches of one machine or domain; None if they are not all on them."""
     level = domain_level(topology, gpus)
     if level is not None:
         found = _of_level(topology, level, gpus, rates)

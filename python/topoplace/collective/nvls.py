@@ -1,15 +1,15 @@
 """All-reduces in NVSwitches (NVLink SHARP, NVLS): the switches add, so that each GPU sends its data once.
 
-Of b bytes, each GPU sends b to the switches, which add the parts of all GPUs, and 1 / n of the sums are its own to give
-back to the switches, which send them to all: b (1 + 1 / n) pass its port in each direction. An all-reduce by rings
-takes 2 b (n - 1) / n. So at equal rates of ports NVLS has 2 (n - 1) / (n + 1) times the bus bandwidth of rings, of
-which it reaches a share (`Rates.nvls_efficiency`): .85 on Hopper and .74 on Blackwell, in the tuning model of NCCL.
+For b bytes, each GPU sends b to the switches, which add the parts of all GPUs. It then gets 1 / n of the sums and sends
+them back to the switches, which send them to all: b (1 + 1 / n) pass its port in each direction. An all-reduce by rings
+takes 2 b (n - 1) / n. At equal port rates, NVLS therefore has 2 (n - 1) / (n + 1) times the bus bandwidth of rings. It
+reaches a share of that (`Rates.nvls_efficiency`): 0.85 on Hopper and 0.74 on Blackwell, in the tuning model of NCCL.
 
 Published measurements, bus bandwidth in GB/s: 8 H100 476 and 480 (NVIDIA/nccl-tests issues 290 and 309), 8 H200 475
 (issue 272), 8 H800 215 (NVIDIA/nccl issue 1374), 8 B200 830 (issue 1807), 8 B300 845 (issue 2140), 8 GB200 on two trays
 811, 72 GB200 839 to 847 (coreweave/nccl-tests pull request 43). The formula gives 476, 476, 212, 829 for the first
-four. It grows with n to 2 x .74 of the port's rate, but 72 GB200 reach no more than 8 do: from Blackwell on, 7 / 6 of
-the ring's rate is the most, which is 840 GB/s.
+four. It grows with n to 2 x 0.74 of the port's rate, but 72 GB200 reach no more than 8 do. From Blackwell on, the limit
+is therefore 7 / 6 of the ring's rate: 840 GB/s.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from topoplace.topology.makers import are_mixed
 from topoplace.topology.topology import Topology
 
 _FEWEST_GPUS: Final = 3
-"""NVLS of two GPUs never exceeds rings: it would have 2 / 3 of their rate."""
+"""Least number of GPUs for NVLS: two GPUs would have 2 / 3 of the rate of rings."""
 
 
 def nvls_rate(num_gpus: int, ring_gb_per_s: float, capability: int, rates: Rates) -> float:
@@ -42,8 +42,8 @@ def nvls_rate(num_gpus: int, ring_gb_per_s: float, capability: int, rates: Rates
 def nvls_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES) -> float:
     """Return GB/s, as bus bandwidth, of an all-reduce in the NVSwitches of one machine or NVLink domain.
 
-    0 where there is none: for fewer than three GPUs, unless all of them are on the same NVSwitches, below compute
-    capability 9.0, and with rates without NVLS, such as "nccl-2.30-rings".
+    Return 0 without NVLS: for fewer than three GPUs, for GPUs not all on the same NVSwitches, below compute capability
+    9.0, and with rates without NVLS, such as "nccl-2.30-rings".
 
     Raises:
         ValueError: Names a wrong argument.
@@ -58,10 +58,10 @@ def nvls_bandwidth(topology: Topology, gpus: Collection[int], *, rates: Rates | 
 def all_reduce_bandwidth(
     topology: Topology, gpus: Collection[int], *, rates: Rates | str = DEFAULT_RATES
 ) -> float:
-    """Return GB/s, as bus bandwidth, of an all-reduce among `gpus`: by rings, or by NVLS where that is faster.
+    """Return GB/s, as bus bandwidth, of an all-reduce among `gpus`: by rings, or by NVLS if that is faster.
 
-    Over several machines that do not share NVSwitches, it runs in channels, and by NVLS inside machines. Errors are
-    those of `ring_bandwidth`.
+    Over several machines that do not share NVSwitches, the all-reduce runs in channels, and by NVLS inside machines.
+    Errors are those of `ring_bandwidth`.
     """
     numbers = checked_gpus(topology, gpus)
     if are_mixed(topology, numbers):

@@ -1,4 +1,4 @@
-"""What the bandwidths of a machine are computed from, prepared once for each topology and table of rates."""
+"""The input for bandwidths of a machine, prepared once for each topology and table of rates."""
 
 from __future__ import annotations
 
@@ -38,34 +38,34 @@ _CAPABILITY_OF_NVLINK = {
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A machine as the kernels take it."""
+    """A machine as input of the kernels."""
 
     graph: MachineGraph
     network: RingNetwork
     terminals: TerminalGraph
     capabilities: tuple[int, ...]
-    """The CUDA compute capability of each GPU, times ten; 0 if it is unknown."""
+    """The CUDA compute capability of each GPU, times ten; 0 if unknown."""
     rules_of: dict[int, ChannelRules]
-    """How channels are searched among GPUs of a least compute capability."""
+    """The rules of the search for channels, by the lowest compute capability of the GPUs."""
     slow_rules_of: dict[int, ChannelRules]
-    """How channels are searched that are slower than all of the table, where no other is found."""
+    """The rules of the search for channels slower than those of the table, used if no other is found."""
     same_rules: ChannelRules | None
-    """The rules, if all GPUs have one compute capability."""
+    """The rules, if all GPUs have one compute capability; else None."""
     achieved: Mapping[int, float]
-    """What channels carry, divided by their plan, by the level of their routes; empty if they carry what is planned."""
+    """Measured over planned speed of channels, by the level of their routes; empty if both are equal."""
     kept: dict[tuple[int, ...], float] = field(default_factory=dict[tuple[int, ...], float])
-    """Ring bandwidths computed before, in GB/s."""
+    """Cached ring bandwidths, in GB/s."""
 
     def rules(self, gpus: Iterable[int]) -> ChannelRules:
-        """Return how channels among `gpus` are searched."""
+        """Return the rules of the search for channels among `gpus`."""
         return self.same_rules or self.rules_of[self.least_capability(gpus)]
 
     def least_capability(self, gpus: Iterable[int]) -> int:
-        """Return the least compute capability among `gpus`, times ten; it decides which channels there are."""
+        """Return the lowest compute capability among `gpus`, times ten, by which channels are chosen."""
         return min(self.capabilities[gpu] for gpu in gpus)
 
     def ring_bandwidth(self, gpus: tuple[int, ...]) -> float:
-        """Return GB/s of the channels among `gpus`; what was computed before is kept."""
+        """Return GB/s of the channels among `gpus`, cached."""
         found = self.kept.get(gpus)
         if found is None:
             found = self._rated(gpus)
@@ -75,7 +75,7 @@ class Prepared:
         return found
 
     def channels(self, gpus: Sequence[int]) -> tuple[Channels, float]:
-        """Return the channels among `gpus`, and GB/s that one of them carries."""
+        """Return the channels among `gpus`, and the GB/s of one channel."""
         found = best_channels(self.network, gpus, self.rules(gpus))
         if not found.num_rings:
             found = best_channels(self.network, gpus, self._slow_rules(gpus))
@@ -93,7 +93,9 @@ class Prepared:
 
 
 def prepared(topology: Topology, rates: Rates | str) -> Prepared:
-    """Return what is prepared of a topology of one machine; ValueError for unknown rates, TopologyError otherwise."""
+    """Return the prepared input of a one-machine topology; ValueError for unknown rates, TopologyError for other
+    topologies.
+    """
     table = PRESETS.get(rates) if isinstance(rates, str) else rates
     kept = topology.derived(_nothing_yet)
     found = kept.get(table) if table else None
@@ -106,9 +108,9 @@ def prepared(topology: Topology, rates: Rates | str) -> Prepared:
 
 
 def alone(topology: Topology) -> Topology:
-    """Return the machine of a cluster of one machine, which carries what it carries alone; else the topology itself.
+    """Return the machine of a cluster of one machine, as its own topology; else the topology itself.
 
-    A cluster has no components of its own, so that its host, and the ports into its NVSwitches, would be assumed.
+    A cluster has no components of its own, so its host, and the ports into its NVSwitches, would be assumed.
     """
     return topology.template(0) if topology.tiling and topology.num_machines == 1 else topology
 
@@ -118,7 +120,9 @@ def _nothing_yet(_: Topology) -> dict[Rates, Prepared]:
 
 
 def gpu_numbers(topology: Topology, gpus: Collection[int], what: str) -> list[int]:
-    """Return the numbers of GPUs; ValueError for one that is not a GPU's or appears twice. what: its name in errors."""
+    """Return the numbers of GPUs; ValueError for one that is not a GPU's or appears twice. what: the argument's name in
+    errors.
+    """
     numbers: dict[int, None] = {}
     for i, value in enumerate(_checks.sequence(gpus, what, ValueError)):
         gpu = _checks.integer(value, f"{what}[{i}]", ValueError, low=0, high=topology.num_gpus - 1)

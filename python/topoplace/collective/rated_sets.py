@@ -1,4 +1,4 @@
-"""The sets of a machine's GPUs by what their rings carry, and what the best of those that stay free could carry."""
+"""The sets of a machine's GPUs with the bandwidth of their rings, and the best bandwidth left among free GPUs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from topoplace.topology.links.rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
 TIE = 0.1
-"""Bandwidths that differ by no more than this share count as equal, as those of NCCL's channels are quantised."""
+"""Bandwidths that differ by no more than this share count as equal, as the rates of NCCL's channels are quantised."""
 _LOG_STEP = math.log1p(TIE)
 _ROUNDING = 1e-9
 _MOST_LISTED = 4096
@@ -32,10 +32,10 @@ Masks = NDArray[np.uint64]
 
 
 def grades(gb_per_s: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return a whole number for each bandwidth, larger for faster ones; equal ones are for bandwidths that tie.
+    """Return a whole number for each bandwidth, larger for a faster one; bandwidths that tie have equal numbers.
 
-    Steps are 10 % wide: bandwidths that differ by more have different grades, and equal grades differ by less. Minus
-    infinity stands for 0.
+    Steps are 10 % wide: bandwidths that differ by more have different grades, and equal grades differ by less. A
+    bandwidth of 0 has minus infinity.
     """
     with np.errstate(divide="ignore"):
         found: NDArray[np.float64] = np.floor(np.log(gb_per_s) / _LOG_STEP + _ROUNDING)
@@ -53,7 +53,7 @@ def grade_floor(gb_per_s: float) -> float:
 
 
 def mask_of(gpus: Iterable[int]) -> int:
-    """Return a set of GPUs as bits."""
+    """Return a set of GPUs as a bit mask."""
     mask = 0
     for gpu in gpus:
         mask |= 1 << gpu
@@ -61,7 +61,7 @@ def mask_of(gpus: Iterable[int]) -> int:
 
 
 def masks_of(gpus: Sequence[int], size: int) -> Masks:
-    """Return all sets of `size` of these GPUs as bits, in the order of their GPU lists; `gpus` are ascending."""
+    """Return all sets of `size` of these ascending GPUs as bit masks, in the order of their GPU lists."""
     bits = np.uint64(1) << np.array(gpus, dtype=np.uint64)
     found: Masks = np.bitwise_or.reduce(bits[_positions(len(gpus), size)], axis=1)
     return found
@@ -76,22 +76,22 @@ def _positions(count: int, size: int) -> NDArray[np.intp]:
 
 
 def members_of(mask: int) -> tuple[int, ...]:
-    """Return the GPUs of a set of bits, ascending."""
+    """Return the GPUs of a bit mask, ascending."""
     return tuple([gpu for gpu in range(mask.bit_length()) if mask >> gpu & 1])
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which sets of GPUs of one machine are asked for; sets of GPUs are bits."""
+    """A request for sets of GPUs of one machine; sets of GPUs are bit masks."""
 
     size: int
     free: int
     required: int
-    """GPUs of `free` that every set has."""
+    """GPUs of `free` that every set must contain."""
     stays: int
-    """All free GPUs of the machine, which lose the chosen ones; `free` is a part of them."""
+    """All free GPUs of the machine, a superset of `free`; the rest of them after the choice counts in ties."""
     by_rings: bool = True
-    """False lets all sets tie, so that only what is lost decides."""
+    """False makes all sets tie, so that only the loss of other free GPUs decides."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,17 +99,17 @@ class SetChoice:
     """A set of GPUs of one machine."""
 
     gpus: tuple[int, ...]
-    """Ascending."""
+    """The GPUs of the set, ascending."""
     gb_per_s: float
-    """The `ring_bandwidth` of the set; 0 for one GPU."""
+    """The `ring_bandwidth` of the set, GB/s; 0 for one GPU."""
     lost_gb_per_s: float
-    """How much less the free GPUs of the machine can carry without these: the fall of `left_bandwidth`."""
+    """The loss of `left_bandwidth` of the machine's free GPUs by this choice, GB/s."""
     exact: bool
     """True if no other set is better; False if there are too many sets to rate."""
 
 
 class RatedSets:
-    """The ring bandwidths of sets of one machine's GPUs, computed when first asked for and kept."""
+    """The ring bandwidths of sets of one machine's GPUs, computed on first use and cached."""
 
     def __init__(self, machine: Prepared) -> None:
         self._machine = machine
@@ -124,7 +124,7 @@ class RatedSets:
         """The sizes of which all sets are rated: as many as there are at most 4,096 sets of."""
 
     def keep(self, wanted: Wanted, choice: SetChoice | None) -> None:
-        """Remember what was chosen; what was kept before is forgotten when there is too much of it."""
+        """Cache a choice; older choices are dropped if there are too many."""
         if len(self.choices) >= _MOST_CHOICES:
             self.choices.clear()
         self.choices[wanted] = choice
@@ -141,7 +141,7 @@ class RatedSets:
         return np.array([self._rate(mask) for mask in until_deadline(masks.tolist())], dtype=np.float64)
 
     def fastest(self, masks: Masks) -> tuple[Masks, NDArray[np.float64]]:
-        """Return those of the sets that tie with the fastest, in their order, and their GB/s.
+        """Return the sets that tie with the fastest, in their order, and their GB/s.
 
         Sets are rated from the largest bound down, until no bound ties with the fastest set so far.
         """
@@ -154,9 +154,9 @@ class RatedSets:
         return masks[tied], gb_per_s[tied]
 
     def leading(self, masks: Masks, count: int, share: float) -> NDArray[np.float64]:
-        """Return the GB/s of the fastest `count` of the sets and of all with at least a share of what these have.
+        """Return GB/s of the `count` fastest sets, and of all sets with at least the share `share` of their bandwidth.
 
-        -1 stands for slower sets, of which not all are rated.
+        Slower sets, not all of which are rated, have -1.
         """
         if self._alike or len(masks) <= count:
             return self.gb_per_s(masks)
@@ -183,7 +183,9 @@ class RatedSets:
         return gb_per_s
 
     def bounds(self, masks: Masks) -> NDArray[np.float64]:
-        """Return GB/s that no rings through a set exceed: the least that a GPU sends to others of it or the host."""
+        """Return an upper bound on GB/s of rings through each set: the least that one of its GPUs can send to the
+        others or the host.
+        """
         members = (masks[:, None] >> np.arange(self._num_gpus, dtype=np.uint64) & np.uint64(1)).astype(bool)
         to_gpus, to_others = self._outgoing
         outgoing = members @ to_gpus + to_others
@@ -207,15 +209,15 @@ class RatedSets:
         return to_gpus * share, to_others * share
 
     def lost(self, free: int, taken: Masks) -> NDArray[np.float64]:
-        """Return how much less the GPUs of `free` can carry without each set of `taken`, GB/s."""
+        """Return the loss of bandwidth among the GPUs of `free` by taking each set of `taken`, GB/s."""
         left = self.left(free, np.append(taken, np.uint64(0)))
         fall: NDArray[np.float64] = left[-1] - left[:-1]
         return fall
 
     def left(self, free: int, taken: Masks) -> NDArray[np.float64]:
-        """Return what the GPUs of `free` that are not in each set of `taken` can carry, GB/s.
+        """Return the bandwidth among the GPUs of `free` that are not in each set of `taken`, GB/s.
 
-        It is the sum, over the sizes of `listed_sizes`, of the most that a set of this size carries.
+        The bandwidth is the sum, over the sizes in `listed_sizes`, of that of the best set of this size.
         """
         masks, gb_per_s, sizes = self._all_listed()
         inside = np.flatnonzero((masks & np.uint64(~free & (1 << 64) - 1)) == 0)
@@ -280,7 +282,7 @@ def _listed_sizes(num_gpus: int) -> Iterable[int]:
 
 
 def only_through_switches(machine: Prepared) -> bool:
-    """Return True if all GPUs are alike and have equal NVLinks into NVSwitches alone: equal sets of a size."""
+    """Return True if all GPUs have only equal NVLinks into NVSwitches, so that all sets of a size are equal."""
     graph: MachineGraph = machine.graph
     nvlinks = [one for one in graph.connections if one.wire is Wire.NVLINK]
     into_switch = [one for one in nvlinks if graph.vertices[max(one.a, one.b)] is Vertex.NVSWITCH]

@@ -1,8 +1,7 @@
-"""The routes that a collective library takes between two GPUs of a machine, as `kernels.RingNetwork` has them.
+"""The routes that a collective library takes between two GPUs of a machine, as input of `kernels.RingNetwork`.
 
-A route is the path of the fewest connections, and of those the fastest; its level says what it passes, as NCCL's path
-types do. GPUs forward over direct NVLinks alone, and only to their neighbours. Every connection is two links, one for
-each direction.
+A route is the fastest of the paths with the fewest connections; its level corresponds to NCCL's path types. GPUs
+forward only over direct NVLinks, and only to their neighbours. Every connection is two links, one for each direction.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What collective operations carry over several machines: network ports count, rails and levels of the fabric."""
+"""Bandwidth of collective operations over several machines: network ports, rails and levels of the fabric count."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from topoplace.topology.ports import Ports, gb_per_s_into
 from topoplace.topology.topology import Topology
 
 _DIGITS = 9
-"""Of GB/s that are computed from seconds."""
+"""Significant digits of GB/s that are computed from seconds."""
 
 
 @dataclass(frozen=True)
@@ -33,15 +33,15 @@ class MachinePart:
 
     machine: int
     topology: Topology
-    """The machine alone."""
+    """The machine as its own topology."""
     gpus: tuple[int, ...]
-    """By their numbers in the whole topology."""
+    """The numbers of the GPUs in the whole topology."""
     local: tuple[int, ...]
-    """The same on the machine alone."""
+    """The numbers of the GPUs in the machine's own topology."""
 
 
 def parts_of(topology: Topology, gpus: Sequence[int]) -> list[MachinePart]:
-    """Return the GPUs by machine, machines that are near in the network together."""
+    """Return the GPUs by machine; machines that are near in the network are next to each other."""
     by_machine: dict[int, list[int]] = {}
     for gpu in sorted(gpus):
         by_machine.setdefault(int(topology.machine_of[gpu]), []).append(gpu)
@@ -59,7 +59,7 @@ def parts_of(topology: Topology, gpus: Sequence[int]) -> list[MachinePart]:
 def bandwidth_over(topology: Topology, gpus: Sequence[int], rates: Rates | str, kind: str) -> float:
     """Return bus GB/s of a ring collective among GPUs of several machines, in channels over their adapters.
 
-    Machines follow each other in the order in which `gpus` first names them. kind: of `kernels.JobCollectives`.
+    Rings visit machines in the order in which `gpus` first names them. kind: a kind of `kernels.JobCollectives`.
     """
     ring = kernels.JobCollectives([1], [KINDS.index(kind)], [len(gpus)], range(len(gpus)), [1.0])
     (time,) = collective_network(topology, rates).times(ring, np.array(gpus, np.int32))
@@ -72,7 +72,7 @@ def bandwidth_over(topology: Topology, gpus: Sequence[int], rates: Rates | str, 
 def graph_over(topology: Topology, gpus: Sequence[int], rates: Rates | str, *, others: bool) -> ClusterGraph:
     """Return the graph of machines and network for an all-gather among `gpus`, which are its first terminals.
 
-    others: whether the other GPUs of these machines are there, as vertices that forward.
+    others: True adds the other GPUs of these machines, as vertices that forward.
     """
     parts = parts_of(topology, gpus)
     graph = ClusterGraph(topology, list(_levels_joining(topology, [part.machine for part in parts])))
@@ -99,7 +99,7 @@ def _levels_joining(topology: Topology, machines: Sequence[int]) -> Iterator[Lev
 
 
 class ClusterGraph:
-    """The graph of several machines while it grows: vertices by name, and connections with kB/s both ways."""
+    """A builder of the graph of several machines: vertices by name, and connections with kB/s in both directions."""
 
     def __init__(self, topology: Topology, levels: Sequence[Level | None]) -> None:
         self._topology = topology
@@ -115,7 +115,9 @@ class ClusterGraph:
         self._terminals += 1
 
     def add_machine(self, part: MachinePart, rates: Rates | str, *, others: bool) -> None:
-        """Add what is inside a machine; its NVSwitches are those of a level that joins several machines by them."""
+        """Add the vertices inside a machine; if a level joins machines by NVSwitches, the machine's NVSwitches are the
+        level's.
+        """
         graph = prepared(part.topology, rates).graph
         first = part.gpus[0] - part.local[0]
         chosen = set(part.local)
@@ -143,7 +145,7 @@ class ClusterGraph:
                 self._join(self._vertex("gpu", gpu), switches, _rate(rate))
 
     def add_adapters(self, part: MachinePart) -> None:
-        """Add the adapters of the chosen GPUs, and their ways through the levels of the network (`Ports`)."""
+        """Add the adapters of the chosen GPUs, and their paths through the levels of the network (`Ports`)."""
         ports = self._ports
         for gpu in part.gpus:
             adapter = int(ports.adapters[gpu])
@@ -194,7 +196,7 @@ class ClusterGraph:
         return TerminalGraph(len(self._number), self._terminals, arcs)
 
     def names(self) -> list[str]:
-        """Return what each vertex is called, such as "gpu 9", "machine1 switch 8", "machine1 port mlx5_0", "leaf 2"."""
+        """Return the name of each vertex, such as "gpu 9", "machine1 switch 8", "machine1 port mlx5_0" or "leaf 2"."""
         return [self._text(*name) for name in self._number]
 
     @property

@@ -1,4 +1,4 @@
-"""How long collective operations take: bandwidth for large messages, latency per hop for small ones."""
+"""The time of collective operations: bandwidth for large messages, latency per hop for small ones."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from topoplace.collective.bandwidth import DEFAULT_RATES, optimal_bandwidth, rin
 from topoplace.collective.nvls import nvls_bandwidth
 from topoplace.collective.prepared import checked_gpus
 from topoplace.collective.several_machines import parts_of
-from topoplace.collective.trees import trees
+from topoplace.collective.tree_plans import trees
 from topoplace.topology.links.rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
@@ -22,16 +22,18 @@ _OVER_NVLINKS = (PathType.NVL.name, PathType.NVB.name, PathType.C2C.name)
 
 @dataclass(frozen=True, slots=True)
 class Latencies:
-    """Microseconds of a small message, by default those of NCCL's tuning model for its protocol LL in rings."""
+    """Latencies of a small message in microseconds, by default those of NCCL's tuning model for its protocol LL in
+    rings.
+    """
 
     start: float = 6.6
-    """Before the first hop."""
+    """Microseconds before the first hop."""
     nvlink: float = 0.6
-    """Of a hop over NVLinks."""
+    """Microseconds of a hop over NVLinks."""
     host: float = 1.0
-    """Of a hop that passes PCIe."""
+    """Microseconds of a hop over PCIe."""
     network: float = 2.7
-    """Of a hop to another machine."""
+    """Microseconds of a hop to another machine."""
 
     def __post_init__(self) -> None:
         for name in ("start", "nvlink", "host", "network"):
@@ -54,14 +56,14 @@ def collective_time(
     """Return the seconds of one collective operation over `num_bytes`, the data of all GPUs after an all-gather.
 
     Args:
-        algorithm: "ring" takes n - 1 steps of 1 / n of the data over the rings of `ring_bandwidth`, an all-reduce twice
-            as many. "trees" sends along the trees that reach `optimal_bandwidth`, an all-reduce up and down; on one
-            machine only. Each step or level of a tree adds the latency of its slowest kind of hop. "nvls" is an
-            all-reduce in the NVSwitches, of `nvls_bandwidth`: one hop to them and one back. Infinite if that bandwidth
-            is 0.
+        algorithm: "ring" takes n - 1 steps of 1 / n of the data over the rings of `ring_bandwidth`; an all-reduce takes
+            twice as many. "trees", on one machine only, sends along the trees that reach `optimal_bandwidth`; an
+            all-reduce goes up and down. "nvls" is an all-reduce in the NVSwitches, at `nvls_bandwidth`: one hop to them
+            and one back. Each step or tree level adds the latency of its slowest kind of hop. The time is infinite if
+            the bandwidth is 0.
 
     Raises:
-        ValueError: Names a wrong argument; also for "nvls" of another operation than an all-reduce.
+        ValueError: Names a wrong argument, such as "nvls" for another operation than an all-reduce.
     """
     _checks.one_of(algorithm, "algorithm", ("ring", "trees", "nvls"), ValueError)
     _checks.one_of(operation, "operation", ("all-reduce", "all-gather", "reduce-scatter"), ValueError)

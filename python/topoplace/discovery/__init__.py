@@ -12,6 +12,6 @@ To change:
 
 from __future__ import annotations
 
-from topoplace.discovery.registry import FORMATS, Format, busy_gpus, format_of, read
+from topoplace.discovery.registry import Format, busy_gpus, format_of, formats, read
 
-__all__ = ["FORMATS", "Format", "busy_gpus", "format_of", "read"]
+__all__ = ["Format", "busy_gpus", "format_of", "formats", "read"]

@@ -1,7 +1,7 @@
-"""What a tool's text says of the use of GPUs, and which GPUs of a topology are not free by it.
+"""The use of GPUs that a tool's text states, and the GPUs of a topology that are therefore not free.
 
-A GPU is free only if the text shows it free. One that is in use, that no job can have, or that the text does not
-mention is not. GPUs are matched by UUID if both sides have UUIDs, else by machine and number.
+A GPU is free only if the text shows it free. A GPU is not free if it is in use, if no job can get it, or if the text
+does not mention it. GPUs are matched by UUID if both sides have UUIDs, else by machine and number.
 """
 
 from __future__ import annotations
@@ -18,36 +18,38 @@ from topoplace.topology.devices import UNNAMED, Gpu
 from topoplace.topology.topology import Topology
 
 _SHOWN = 16
-"""How many GPUs, or machines, a message names."""
+"""Limit on the GPUs, or machines, that a message names."""
 
 
 @dataclass(frozen=True, slots=True)
 class GpuUse:
-    """What a text says of the use of one GPU."""
+    """The use of one GPU that a text states."""
 
     machine: str | None
-    """The name of its machine; None if the text is about one machine, and does not name it."""
+    """The name of its machine; None if the text is about one machine without a name."""
     number: int | None
-    """Its number on that machine. If None, its UUID or PCI address tells it; without them, all of the machine's GPUs
-    are meant."""
+    """Its number on that machine. If None, its UUID or PCI address identifies it; without these, all GPUs of the
+    machine are meant.
+    """
     by_place: bool = False
-    """True if the number is its place among the machine's GPUs, from 0, as in Slurm; False for a device's number."""
+    """True if the number is the position among the machine's GPUs, from 0, as in Slurm; False for a device number."""
     taken: bool = True
-    """True if a job or a process has it, or its slices."""
+    """True if a job or a process uses it, or one of its slices."""
     fault: str = ""
-    """Why it is not free, though nothing may have it, such as "the driver has lost it"; "" for no such reason."""
+    """The reason why an unused GPU is not free, such as "the driver has lost it"; "" for none."""
     is_told: bool = True
-    """False if the text does not tell whether it is in use."""
+    """False if the text does not state whether it is in use."""
     uuid: str | None = None
     bus_id: str | None = None
     only_held: bool = False
-    """True if the text leaves out GPUs that are free, as `squeue` does."""
+    """True if the text omits free GPUs, as `squeue` does."""
 
 
 def of_samples(samples: Sequence[Sequence[GpuUse]]) -> tuple[GpuUse, ...]:
-    """Return the use of the GPUs of one machine by all samples that a text has of it, and warn if they differ.
+    """Return the use of the GPUs of one machine by all samples in a text, and warn if samples differ.
 
-    Raises TopologyError if a number has another UUID or PCI address in another sample: they are of several machines.
+    Raise TopologyError if a number has another UUID or PCI address in another sample: the samples are then of several
+    machines.
     """
     identity: dict[int | None, tuple[str | None, str | None]] = {}
     for one in (one for sample in samples for one in sample if one.number is not None):
@@ -68,12 +70,12 @@ def of_samples(samples: Sequence[Sequence[GpuUse]]) -> tuple[GpuUse, ...]:
 
 
 def gpus(found: Iterable[GpuUse], topology: Topology) -> tuple[int, ...]:
-    """Return the GPUs of `topology` that are not free by a text, ascending.
+    """Return the GPUs of `topology` that are not free, ascending, by the uses in `found`.
 
-    Those that are unhealthy in `topology` are left out unless they are in use. A UserWarning names GPUs that are not
-    in use, and not free; and machines and GPUs in use that the topology does not have. Machines are the same if their
-    names are, or their names up to the first dot. TopologyError names a GPU that a machine does not have, and machines
-    or UUIDs if none is in the topology.
+    GPUs that are unhealthy in `topology` are left out unless they are in use. A UserWarning names GPUs that are neither
+    in use nor free, and machines and GPUs in use that the topology does not have. Machines are the same if their names
+    are equal, or equal up to the first dot. Raise TopologyError for a GPU that a machine does not have, and if no
+    machine or UUID is in the topology.
     """
     found = tuple(found)
     if not found:

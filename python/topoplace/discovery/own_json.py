@@ -11,7 +11,7 @@ _OWN = re.compile(r'"format"|"topoplace\.topology"|"(?:gpus|template_of)"\s*:')
 
 
 def recognised(text: str) -> bool:
-    """Return True if `text` begins as a JSON object, and has the key `format` or those of a topology."""
+    """Return True if `text` begins as a JSON object and has the key `format` or the keys of a topology."""
     return text.lstrip().startswith("{") and _OWN.search(text) is not None
 
 

@@ -7,10 +7,11 @@ import inspect
 import os
 import re
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from topoplace import _checks
+from topoplace import _checks, _installed
 from topoplace.discovery import unread_tools
 from topoplace.discovery.text import code_blocks, decode, tar_archive, unread
 from topoplace.errors import TopologyError
@@ -23,10 +24,15 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Format:
-    """A format and the module of `topoplace.discovery` that has `recognised` and `parse` for it."""
+    """A format and the module that has `recognised` and `parse` for it."""
 
     name: str
     module: str
+    rank: int = 0
+    """Rank; of the formats that recognise a text, the one of the lowest rank reads it."""
+    in_manifests: bool = False
+    """True if a manifest of Kubernetes can look like this format, as it names the same resources or contains the file.
+    """
 
     def recognised(self, text: str) -> bool:
         """Return True if `text` looks like this format; `parse` may still refuse it."""
@@ -50,11 +56,11 @@ class Format:
 
     @property
     def tells_use(self) -> bool:
-        """Return True if texts of this format can tell which GPUs are in use."""
+        """Return True if texts of this format can state the GPUs in use."""
         return hasattr(self._module(), "in_use")
 
     def in_use(self, data: str | bytes) -> tuple[GpuUse, ...] | None:
-        """Return what `data` says of the use of GPUs; None if the format never tells. TopologyError names the fault."""
+        """Return the use of GPUs that `data` states; None if the format states none. TopologyError names a fault."""
         read = getattr(self._module(), "in_use", None)
         return None if read is None else read(data)
 
@@ -80,66 +86,49 @@ class Format:
 
     @property
     def options(self) -> dict[str, str]:
-        """Map the name of each optional argument of the format's `parse` to its type as written."""
+        """Return the type, as written, of each optional argument of the format's `parse`, by name."""
         _, *parameters = inspect.signature(self._module().parse).parameters.values()
         return {parameter.name: str(parameter.annotation) for parameter in parameters}
 
     def _module(self) -> Any:
-        return importlib.import_module(f"topoplace.discovery.{self.module}")
+        return importlib.import_module(self.module)
 
 
 _NO_COMMAND = re.compile(r"(?!)")
 
-# The first format that recognises a text reads it.
-FORMATS = (
-    Format("rocm-smi or amd-smi topology", "amd.smi_tables"),
-    Format("matrix of other accelerators", "other_makers.topo_matrix"),
-    Format("nvidia-smi topo -m", "nvidia.topo_matrix"),
-    Format("nvidia-smi topo -p2p", "nvidia.topo_p2p"),
-    Format("nvidia-smi nvlink", "nvidia.nvlink_status"),
-    Format("nvidia-smi -L", "nvidia.gpu_list"),
-    Format("nvidia-smi -q", "nvidia.smi_query"),
-    Format("nvidia-smi", "nvidia.smi_table"),
-    Format("NCCL topology", "nccl.system_xml"),
-    Format("debug log of NCCL", "nccl.debug_log"),
-    Format("measured speeds", "measurements.p2p_and_nccl_tests"),
-    Format("access of p2pBandwidthLatencyTest", "measurements.peer_access"),
-    Format("rocm-bandwidth-test", "measurements.rocm_bandwidth_test"),
-    Format("KFD tree as tar", "amd.kfd"),
-    Format("numactl --hardware", "linux.numactl"),
-    Format("hwloc XML", "hwloc.hwloc_xml"),
-    Format("lstopo text", "hwloc.lstopo_console"),
-    Format("machines of SC'17", "research.hiest"),
-    Format("gres.conf of Slurm", "slurm.gres"),
-    Format("nodes of Slurm", "slurm.nodes"),
-    Format("topology.conf of Slurm", "slurm.topology_conf"),
-    Format("topology.yaml of Slurm", "slurm.topology_yaml"),
-    Format("ResourceSlices of Kubernetes", "cluster_managers.resource_slices"),
-    Format("Kubernetes nodes", "cluster_managers.kubernetes_labels"),
-    Format("HyperNodes of Volcano", "cluster_managers.volcano"),
-    Format("HiveD configuration", "cluster_managers.hived"),
-    Format("Topograph model", "cluster_managers.topograph"),
-    Format("nodes of a trace", "research.trace_nodes"),
-    Format("NetQ", "networks.netq"),
-    Format("ibnetdiscover", "networks.ibnetdiscover"),
-    Format("topoplace JSON", "own_json"),
+_OWN: Final = tuple(
+    Format(name, f"topoplace.discovery.{module}", rank)
+    for name, module, rank in (
+        ("rocm-smi or amd-smi topology", "amd.smi_tables", 0),
+        ("matrix of other accelerators", "other_makers.topo_matrix", 0),
+        ("nvidia-smi topo -m", "nvidia.topo_matrix", 0),
+        ("nvidia-smi topo -p2p", "nvidia.topo_p2p", 0),
+        ("nvidia-smi nvlink", "nvidia.nvlink_status", 0),
+        ("nvidia-smi -L", "nvidia.gpu_list", 0),
+        ("nvidia-smi -q", "nvidia.smi_query", 0),
+        ("nvidia-smi", "nvidia.smi_table", 0),
+        ("NCCL topology", "nccl.system_xml", 0),
+        ("debug log of NCCL", "nccl.debug_log", 0),
+        ("measured speeds", "measurements.p2p_and_nccl_tests", 0),
+        ("access of p2pBandwidthLatencyTest", "measurements.peer_access", 0),
+        ("rocm-bandwidth-test", "measurements.rocm_bandwidth_test", 0),
+        ("KFD tree as tar", "amd.kfd", 0),
+        ("numactl --hardware", "linux.numactl", 0),
+        ("hwloc XML", "hwloc.hwloc_xml", 0),
+        ("lstopo text", "hwloc.lstopo_console", 0),
+        ("topoplace JSON", "own_json", 9),
+    )
 )
 
 
-# The formats that a manifest of Kubernetes can look like, as it names the same resources or has the file inside it.
-_IN_MANIFESTS = (
-    "gres.conf of Slurm",
-    "nodes of Slurm",
-    "topology.conf of Slurm",
-    "topology.yaml of Slurm",
-    "ResourceSlices of Kubernetes",
-    "Kubernetes nodes",
-    "HyperNodes of Volcano",
-    "HiveD configuration",
-    "Topograph model",
-)
+@cache
+def formats() -> tuple[Format, ...]:
+    """Return the formats of machines, and those that installed distributions add, such as Slurm's."""
+    added = (one for offered in _installed.loaded(_installed.FORMATS) for one in offered)
+    return tuple(sorted((*_OWN, *added), key=lambda one: one.rank))
 
-# The outputs of tools that one text may contain several of; only the first of them in `FORMATS` is read.
+
+# The outputs of tools that one text may contain several of; only the first of them in `formats` is read.
 _PASTED_TOGETHER = (
     "rocm-smi or amd-smi topology",
     "nvidia-smi topo -m",
@@ -161,7 +150,7 @@ def _with_note(read: Format, data: str | bytes, found: Any) -> Any:
     text = decode.decoded(data)
     others = [
         one.name
-        for one in FORMATS
+        for one in formats()
         if one is not read and one.name in _PASTED_TOGETHER and one.recognised(text)
     ]
     note = f"The text also has the output of {' and of '.join(others)}, which is left out."
@@ -171,12 +160,12 @@ def _with_note(read: Format, data: str | bytes, found: Any) -> Any:
 def format_of(data: str | bytes) -> Format:
     """Return the format of `data`; TopologyError if none recognises it."""
     if isinstance(data, bytes) and tar_archive.is_tar(data):
-        return next(found for found in FORMATS if found.module == "amd.kfd")
+        return next(found for found in formats() if found.module.endswith("amd.kfd"))
     text = decode.decoded(data)
     if not text.strip():
         raise TopologyError("the text is empty")
-    found = next((one for one in FORMATS if one.recognised(text)), None)
-    if found is not None and found.name not in _IN_MANIFESTS:
+    found = next((one for one in formats() if one.recognised(text)), None)
+    if found is not None and not found.in_manifests:
         return found
     if why := unread_tools.hidden_format(text):
         raise TopologyError(why)
@@ -193,20 +182,20 @@ def format_of(data: str | bytes) -> Format:
 
 
 def busy_gpus(data: str | bytes, topology: Topology) -> tuple[int, ...]:
-    """Return the GPUs of `topology` that are not free by `data`, a text that tells which are in use, ascending.
+    """Return the GPUs of `topology`, ascending, that are not free by `data`, a text that states GPUs in use.
 
-    A GPU is free if `data` shows it so. A UserWarning names those that are not shown in use, and not free, and machines
+    A GPU is free if `data` shows it free. A UserWarning names GPUs that are shown neither in use nor free, and machines
     and GPUs in use that `topology` does not have.
 
     Raises:
-        TopologyError: Names the fault, such as a text that tells only how many GPUs are in use.
+        TopologyError: Names the fault, such as a text that states only the number of GPUs in use.
     """
     from topoplace.discovery import in_use
 
     form = _format_of_use(data)
     found = form.in_use(data)
     if found is None:
-        known = ", ".join(one.name for one in FORMATS if one.tells_use)
+        known = ", ".join(one.name for one in formats() if one.tells_use)
         raise TopologyError(f"{form.name} does not tell which GPUs are in use; these do: {known}")
     return in_use.gpus(found, topology)
 
@@ -224,33 +213,33 @@ def _format_of_use(data: str | bytes) -> Format:
 def read(
     data: str | bytes | os.PathLike[str], *, format: str | None = None, **options: Any
 ) -> Topology | Fabric | Any:
-    """Read a text in any format of `FORMATS`, or the file that has it.
+    """Read a text in any of `formats`, or a file with such a text.
 
-    A text about the network alone gives a Fabric, which `Topology.cluster` joins with machines. A text about CPUs or
-    measured speeds alone gives the result of its parser.
+    A text about only the network gives a Fabric, which `Topology.cluster` joins with machines. A text about only CPUs
+    or measured speeds gives the result of its parser.
 
     Args:
-        data: The text; or a path, or the name of a file that ends as those of texts do, such as "topo.txt".
+        data: The text, a path, or a file name with the ending of a text, such as "topo.txt".
         format: The name of a format; None recognises the format by content.
         options: Options of formats, such as gpu_model="A100"; a format ignores the options that it does not need.
 
     Returns:
-        A Topology.
+        A Topology; for texts without one, a Fabric or the result of the parser.
 
     Raises:
         TopologyError: Names the line that cannot be read, and the reason.
     """
     for key in options:
-        if not any(key in found.options for found in FORMATS):
+        if not any(key in found.options for found in formats()):
             raise TopologyError(f"{key} is not an argument of any format")
     text = _content(data) if isinstance(data, os.PathLike) or _checks.names_file(data) else data
     if format is None:
         return format_of(text).parse(text, **options)
-    for found in FORMATS:
+    for found in formats():
         if found.name == format:
             return found.parse(text, **options)
     raise TopologyError(
-        f"format = {_checks.shown(format)} is none of {', '.join(found.name for found in FORMATS)}"
+        f"format = {_checks.shown(format)} is none of {', '.join(found.name for found in formats())}"
     )
 
 

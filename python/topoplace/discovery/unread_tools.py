@@ -1,4 +1,4 @@
-"""Texts that no reader reads: which tool or format they are of, what they lack, and what to give in their place.
+"""Texts that no reader reads: their tool or format, what they lack, and what to give instead.
 
 `TOOLS` is the table. Texts of data that any program may write (JSON, CSV) are described by their keys and columns.
 """
@@ -14,7 +14,7 @@ from topoplace import _checks
 from topoplace.discovery.text import decode
 
 _HEAD = 1 << 16
-"""How many characters of a text are searched."""
+"""Limit on the characters of a text that are searched."""
 _MAX_NAMES = 20
 _TOPO_M = "nvidia-smi topo -m"
 _TOPO = "give what `nvidia-smi topo -m` prints"
@@ -39,16 +39,16 @@ class Unread:
     """A tool whose texts no reader reads."""
 
     name: str
-    """As a noun with its article."""
+    """Name of the tool, as a noun with its article."""
     pattern: str
-    """Found at a line of its texts, which the refusal names; ^ and $ are ends of lines."""
+    """Pattern that matches a line of its texts, which the refusal names; ^ and $ match ends of lines."""
     lacks: str
-    """Why no topology can be read from it, as the end of a sentence that begins with "it"."""
+    """The reason why no topology can be read from it, as the end of a sentence that begins with "it"."""
     remedy: str
     hides_formats: bool = False
-    """Whether its texts look like a format that is read, so that it has to be tried before them."""
+    """True if its texts look like a format that is read, so that the tool must be tried before the formats."""
     use: str = _USE
-    """What to give to tell which GPUs are in use."""
+    """The text to give instead for GPUs in use."""
 
 
 def _gpus_only(name: str, pattern: str, remedy: str = _TOPO) -> Unread:
@@ -109,7 +109,7 @@ _GAUDI_CSV = (
     r"^(?:[^,\n]{1,80}, ?){0,16}(?i:hl-\d{3}[\w-]*)(?:, ?|\r?$)"
     r"|^(?:[\w.]+(?: \[[\w%]+\])?, ?){0,16}(?:module_id|aip\.\w+)\b"
 )
-"""A row, or the titles, of `hl-smi -Q`; the titles that both makers have are taken for those of nvidia-smi."""
+"""A row, or the titles, of `hl-smi -Q`; titles of both makers count as those of nvidia-smi."""
 
 # The first row whose pattern is found is the tool.
 TOOLS = (
@@ -393,19 +393,19 @@ _CELLS = re.compile(r"[^,\n]{1,200}(?:,[^,\n]{0,200}){2,}")
 
 
 def hidden_format(text: str) -> str | None:
-    """Return why `text` is refused although it looks like a format that is read; None if it is not of such a tool."""
+    """Return why `text` is refused although it looks like a known format; None if it is not of such a tool."""
     return None if (found := _tool(text, hides_formats=True)) is None else _without_topology(*found)
 
 
 def refusal(text: str) -> str | None:
-    """Return what `text` is, what it lacks and what to give in its place; None if that is not known."""
+    """Return what `text` is, what it lacks and what to give instead; None if unknown."""
     if (found := _tool(text, hides_formats=False)) is not None:
         return _without_topology(*found)
     return _of_json(text) or _of_csv(text)
 
 
 def refusal_of_use(text: str) -> str | None:
-    """Return what `text` is, and what to give to tell which GPUs are in use; None for JSON, and if it is not known."""
+    """Return what `text` is, and what to give for GPUs in use; None for JSON, and if unknown."""
     found = _tool(text, hides_formats=True) or _tool(text, hides_formats=False)
     if found is not None:
         return (

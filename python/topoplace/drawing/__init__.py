@@ -1,4 +1,4 @@
-"""Drawings of topologies: machines, tori, clusters up to 12,500 machines, and what a job has of them.
+"""Drawings of topologies (machines, tori, clusters up to 12,500 machines) and of the GPUs of a job.
 
 `topoplace.drawing.svg(topology, busy=..., chosen=...)` returns an SVG, made without any other package.
 
@@ -10,7 +10,8 @@ To change:
 - Where things are: machines with direct links `ring_layout.py`, those with switches or PCIe alone `row_layout.py`, tori
   `torus_layout.py`, many machines `cluster_layout.py`; which of them a topology gets: `picture.py`.
 - Which lines a job uses, and the slowest of its rings: `traffic.py`.
-- Two placements in one picture: `compared.py`; lines of text: `terminal.py`.
+- Two placements in one picture: `compared.py`; lines of text: `terminal.py`, tables `tables.py`, what
+  `show` prints `topology_text.py` and `fabric_text.py`; other formats than SVG: `topology_plot.py`, `figures.py`.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 MAX_DRAWN_GPUS: Final = 1024
-"""Of more GPUs, each machine is one tile."""
+"""Limit on drawn GPUs; above it, each machine is one tile."""
 _TILES: Final = (30.0, 24.0, 18.0, 14.0, 11.0, 9.0, 7.0, 5.0, 3.0)
 _NAMED_TILES: Final = (64.0, 56.0, 48.0, 42.0, 36.0, 32.0, 28.0, 25.0, 22.0)
 _NAME: Final = 11.0
@@ -31,7 +31,7 @@ _TALLEST: Final = 1100.0
 _CELL: Final = (17.0, 16.0)
 _SHARE_WORDS: Final = ("idle", *(f"up to {share} in use" for share in "⅛¼⅜½⅝¾⅞"), "full")
 _FEW: Final = 7
-"""Domains of fewer machines are not drawn around tiles, if there are larger ones."""
+"""Least machines of a domain that is drawn around tiles, if there are larger domains."""
 _GAP: Final = 4.0
 _LABEL: Final = 15.0
 _BAR: Final = 18.0
@@ -72,7 +72,7 @@ class _Machines:
 
 
 def draw(frame: Frame) -> float:
-    """Draw the machines below the top of `frame`, and return where the drawing ends."""
+    """Draw the machines below the top of `frame`, and return the y coordinate at which the drawing ends."""
     topology = frame.states.topology
     root, machines = _laid_out(frame)
     _Painter(frame, machines).paint(root, frame.x, frame.y)

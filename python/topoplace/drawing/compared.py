@@ -1,4 +1,4 @@
-"""Draw two placements of a job in one picture, with what each carries, and the factor between them."""
+"""Draw two placements of a job in one picture, with the bandwidth of each and the factor between them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _MARGIN: Final = 14.0
 _MAX_BESIDE: Final = 16
-"""Machines of so many GPUs are drawn side by side, larger ones one below the other."""
+"""Largest machine of which two are drawn side by side; larger ones are drawn one below the other."""
 _MAX_LISTED: Final = 16
 
 
@@ -49,15 +49,16 @@ def before_after(
     busy: Busy = (),
     theme: str = "auto",
 ) -> str:
-    """Return a drawing of two sets of GPUs for one job, with what NCCL's rings carry on each, as the text of an SVG.
+    """Return a drawing of two sets of GPUs for one job, with the bandwidth of NCCL's rings on each, as the text of an
+    SVG.
 
-    For a job that is one all-reduce, it is what NVSwitches carry, where they reduce and are faster. A sentence above
-    says how many times as much the better one carries and, with `job`, how long a step communicates.
+    For a job that is one all-reduce, the bandwidth is that of reducing NVSwitches if they are faster. A sentence above
+    states the ratio of the bandwidths and, with `job`, the communication time of a step.
 
     Args:
-        before: The GPUs that something else chose, in task order.
-        after: The GPUs that are set against them.
-        job: Its links are highlighted, and its communication time is computed.
+        before: The GPUs of the first placement, in task order.
+        after: The GPUs of the second placement, in task order.
+        job: The job whose links are highlighted and whose communication time is computed; None for neither.
         busy: As for `topoplace.drawing.svg`.
         theme: "auto", "light" or "dark".
 

@@ -1,4 +1,4 @@
-"""Print a network as a tree: its switches or racks, what stands below each, and the machines at the leaves."""
+"""Print a network as a tree: its switches or racks, the domains below each, and the machines at the leaves."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _ShownDomain:
 
 
 def show(fabric: Fabric) -> None:
-    """Print `fabric` as a tree of at most about 60 lines, saying what is left out, and its notes."""
+    """Print `fabric` as a tree of at most about 60 lines, with a remark on omitted branches, and its notes."""
     counts = [f"{len(set(level.domains) - {None})} x {level.name}" for level in reversed(fabric.levels)]
     print(tables.plain(f"{fabric.name}: {', '.join([*counts, f'{len(fabric.machines)} machines'])}"))
     for line in _tree_lines(_tree(fabric)):

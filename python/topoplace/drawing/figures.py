@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 def new(
     width: float, height: float, *, rows: int = 1, columns: int = 1, heights: Sequence[float] | None = None
 ) -> tuple[Figure, Any]:
-    """Create an empty figure of `width` by `height` inches with a grid of plots.
+    """Return an empty figure of `width` by `height` inches with a grid of plots.
 
-    heights: of the rows, relative to each other; None makes them equal. Returns the figure and its axes: one object for
-    a single plot, else a two-dimensional array. ImportError if matplotlib is missing.
+    heights: relative heights of the rows; None makes them equal. Return the figure and its axes: one object for a
+    single plot, else a two-dimensional array. Raise ImportError if matplotlib is missing.
     """
     require_package("matplotlib.figure", "drawing a picture")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
@@ -50,5 +50,5 @@ def save(figure: Figure, path: str | Path) -> None:
 
 
 def literal(name: str) -> str:
-    """Escape a name so that matplotlib shows it unchanged; a dollar sign would start a formula."""
+    """Return a name escaped so that matplotlib shows it unchanged; a dollar sign would start a formula."""
     return name.replace("$", r"\$")

@@ -1,4 +1,4 @@
-"""What the layouts of a drawing share: the place they draw in, states, lines, and what the job uses."""
+"""The common base of layouts: the area of the drawing, states, lines, and the links that the job uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Frame:
-    """Where in a scene a topology is drawn: from (x, y) downwards, `width` wide."""
+    """The area of a scene in which a topology is drawn: from (x, y) downwards, `width` wide."""
 
     scene: Scene
     states: States
@@ -26,7 +26,7 @@ class Frame:
     y: float
     width: float
     height: float
-    """What machines may take, of which there are many; they are smaller then."""
+    """Limit on the height of many machines, which are drawn smaller to fit."""
     traffic: Traffic
     wiring: Wiring
     _over: dict[tuple[LinkKind, ...], dict[int, list[Pair]]] = field(

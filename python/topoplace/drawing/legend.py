@@ -15,7 +15,7 @@ _STATES: Final = ("free", "other", "busy", "chosen", "unhealthy", "degraded")
 
 
 def draw(scene: Scene, y: float) -> float:
-    """Draw the legend of what `scene` has explained, from `y` downwards, and return where it ends."""
+    """Draw the legend of a scene from `y` downwards, and return the y coordinate at which it ends."""
     lines = [entry for entry in scene.legend.values() if entry.is_line]
     boxes = sorted((entry for entry in scene.legend.values() if not entry.is_line), key=_rank)
     for entries in (lines, boxes):

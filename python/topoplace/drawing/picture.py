@@ -25,9 +25,9 @@ _NARROWEST, _WIDEST = 320, 4000
 _TITLE: Final = 15.0
 _MARGIN: Final = 14.0
 _AROUND: Final = 110.0
-"""Height of what is above and below the machines: a title, a sentence, and a legend."""
+"""Total height of the title, the sentence and the legend around the machines."""
 _MAX_LINES: Final = 300
-"""More direct links in a machine are not drawn, as nothing could be told apart."""
+"""Limit on direct links that are drawn in a machine; more could not be distinguished."""
 
 
 def svg(
@@ -46,18 +46,18 @@ def svg(
     A GPU is an element with the attribute `data-gpu` and the classes "gpu" and its state: "free", "busy", "chosen",
     "unhealthy" or "other", and "degraded" besides. A link is one with `data-link`, such as "0-3", and the classes of
     its kind and its speed ("kind-nvlink2 speed-2"). A machine of a cluster has `data-machine`, a network adapter
-    `data-adapter`. Of more than 1,024 GPUs, or of more than `height` has room for, each machine is one tile, shaded by
-    the share of its GPUs in use. Every colour is a custom property of CSS, such as `--topoplace-busy`.
+    `data-adapter`. With more than 1,024 GPUs, or more than fit `height`, each machine is one tile, shaded by the share
+    of its GPUs in use. Every colour is a custom property of CSS, such as `--topoplace-busy`.
 
     Args:
-        busy: GPUs in use, or the GPUs of each job by its name, as `Cluster.allocations` gives them. None if that is not
-            known: GPUs that are not chosen have the state "other" then.
+        busy: GPUs in use, or the GPUs of each job by its name, as `Cluster.allocations` returns them. None if unknown:
+            GPUs that are not chosen then have the state "other".
         chosen: The GPUs of a job, in task order.
         job: With `chosen`, also highlight the links that carry its data: on one machine, those of the rings that the
             library plans, with the slowest of them.
-        degraded: GPUs that work, but not as they should.
-        width: In pixels; racks of NVSwitches get at least the default.
-        height: In pixels, for many machines, which are tiles with names if they are too high otherwise.
+        degraded: GPUs that work, but with faults.
+        width: Width in pixels; racks of NVSwitches get at least the default.
+        height: Limit in pixels for many machines; if they do not fit, they are tiles with names. None for no limit.
         theme: "auto" follows the reader's colour scheme, "light" and "dark" force one.
 
     Raises:
@@ -98,7 +98,7 @@ def scene(
 
 
 def title_of(topology: Topology) -> str:
-    """Return a line that says what a topology is."""
+    """Return a line that describes a topology, as the title."""
     machines = f"{topology.num_machines:,} machines, " if topology.num_machines > 1 else ""
     models = {gpu.model for template in topology.templates for gpu in template.gpus}
     model = f" ({', '.join(sorted(str(model) for model in models))})" if models != {None} else ""
@@ -113,7 +113,7 @@ def draw_body(
     width: float,
     height: float = math.inf,
 ) -> float:
-    """Draw the topology of `states` at the place `at` of a scene, and return where the drawing ends."""
+    """Draw the topology of `states` at (x, y) = `at` of a scene, and return the y coordinate of its end."""
     wiring = Wiring(made)
     frame = Frame(made, states, *at, width, height, _traffic(states, job), wiring)
     bottom = _draw(frame, states.topology)

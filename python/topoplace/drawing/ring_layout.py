@@ -23,17 +23,17 @@ MAX_GPUS: Final = 24
 _FEW: Final = 12
 _GPU: Final = (46.0, 34.0)
 _SMALL: Final = (34.0, 24.0)
-"""The size of GPUs of which more than 12 are on the ellipse, so that lines pass between them."""
+"""The size of each GPU if more than 12 are on the ellipse, so that lines pass between them."""
 _MARGIN: Final = 14.0
 _LABEL: Final = 18.0
 _ACROSS: Final = 48.0
-"""The ellipse of n GPUs is at most 2 n times so wide."""
+"""Largest width of the ellipse of n GPUs, divided by 2 n."""
 _NARROWEST: Final = 164.0
 _ADAPTER: Final = (58.0, 18.0)
 
 
 def draw(frame: Frame) -> float:
-    """Draw the machine below the top of `frame`, and return where the drawing ends."""
+    """Draw the machine below the top of `frame`, and return the y coordinate at which the drawing ends."""
     topology = frame.states.topology
     links = direct_links(topology)
     groups = _groups(topology)

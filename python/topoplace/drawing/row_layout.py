@@ -23,7 +23,7 @@ _GAP: Final = 16.0
 _TO_BAR: Final = 46.0
 _LANE: Final = _BAR + 8.0
 _LANE_SHIFT: Final = 7.0
-"""Lines to bars of further lanes are so far beside those of the lane before."""
+"""Distance of the lines to bars of one lane from those of the previous lane."""
 _PATHS_OF_SWITCH: Final = (LinkKind.PCIE, LinkKind.PCIE_BRIDGES)
 
 
@@ -54,7 +54,7 @@ class _Row:
 
 
 def draw(frame: Frame) -> float:
-    """Draw the machine below the top of `frame`, and return where the drawing ends."""
+    """Draw the machine below the top of `frame`, and return the y coordinate at which the drawing ends."""
     topology = frame.states.topology
     groups = switch_groups(topology)
     parents = _pcie_switches(topology)

@@ -1,6 +1,6 @@
-"""What a drawing consists of: rectangles, lines and texts, in items that carry classes and data.
+"""The parts of a drawing: rectangles, lines and texts, in items that carry classes and data.
 
-A scene has no colours; `style.py` has them by class. So one scene becomes an SVG and other formats alike.
+A scene has no colours; `style.py` has them by class. One scene can therefore become an SVG or another format.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 Point: TypeAlias = tuple[float, float]
 _NO_DATA: Mapping[str, str] = {}
 _LETTER: Final = 0.6
-"""Width of a usual letter, relative to the size of the font; of wide ones it is 1.1."""
+"""Width of a usual letter, relative to the size of the font; wide letters have 1.1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text whose baseline is at `y`; `x` is its "start", "middle" or "end", as `anchor` says."""
+    """A text whose baseline is at `y`; `anchor` states whether `x` is its "start", "middle" or "end"."""
 
     x: float
     y: float
@@ -53,7 +53,7 @@ Shape: TypeAlias = Rect | Line | Text
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """Shapes that belong together, such as a GPU: they share classes, data, and a text that a pointer shows."""
+    """Shapes that belong together, such as a GPU: they share classes, data, and a tooltip."""
 
     shapes: Sequence[Shape]
     classes: str = ""
@@ -72,7 +72,7 @@ class Entry:
 
 @dataclass(slots=True)
 class Scene:
-    """A drawing under way: items from back to front, and what its legend explains, by classes."""
+    """A drawing that is being built: items from back to front, and the entries of its legend, by classes."""
 
     width: float
     height: float = 0.0
@@ -83,22 +83,22 @@ class Scene:
     def add(
         self, *shapes: Shape, classes: str = "", data: Mapping[str, str] = _NO_DATA, title: str = ""
     ) -> None:
-        """Add an item in front of those before."""
+        """Add an item in front of the earlier ones."""
         self.items.append(Item(shapes, classes, data, title))
 
     def explain(self, classes: str, meaning: str, *, is_line: bool = False) -> None:
-        """Have the legend explain `classes`, once."""
+        """Add an entry for `classes` to the legend, unless there is one."""
         self.legend.setdefault(classes, Entry(classes, meaning, is_line))
 
 
 def text_width(text: str, size: float) -> float:
-    """Return about how wide a text is in a font of `size`; fonts differ, so it is rather too wide."""
+    """Return the approximate width of a text in a font of `size`; as fonts differ, the estimate is generous."""
     wide = sum(unicodedata.east_asian_width(letter) in "WF" for letter in text)
     return size * (_LETTER * (len(text) - wide) + 1.1 * wide)
 
 
 def fitted(text: str, width: float, size: float) -> str:
-    """Return `text`, shortened with "…" where it is wider than `width`; "" if not even a letter fits."""
+    """Return `text`, shortened with "…" if it is wider than `width`; "" if not even a letter fits."""
     text = text[: int(width / (size * _LETTER)) + 2]
     if text_width(text, size) <= width:
         return text

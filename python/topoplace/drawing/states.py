@@ -1,4 +1,4 @@
-"""What each GPU is in a drawing: free, in use by a job, chosen for a task, unhealthy, degraded."""
+"""The state of each GPU in a drawing: free, in use by a job, chosen for a task, unhealthy, degraded."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class States:
     task_of: Mapping[int, int]
     """The task of each chosen GPU."""
     job_of: Mapping[int, str]
-    """The job of each GPU in use; "" if it is not known."""
+    """The job of each GPU in use; "" if unknown."""
     degraded: frozenset[int]
     is_use_known: bool = True
     """False if GPUs may be in use that are not in `job_of`."""
@@ -53,7 +53,9 @@ class States:
 
     @cached_property
     def colour_of(self) -> Mapping[str, int]:
-        """Return the class of each named job, 1 for that with the most GPUs; those that follow the last share 0."""
+        """Return the colour class of each named job, from 1 for the job with the most GPUs; jobs beyond the last class
+        share 0.
+        """
         sizes: dict[str, int] = {}
         for job in self.job_of.values():
             sizes[job] = sizes.get(job, 0) + 1
@@ -62,14 +64,14 @@ class States:
 
     @cached_property
     def free_of(self) -> NDArray[np.int64]:
-        """Return (m,) the number of free GPUs of each machine, those chosen not among them."""
+        """Return (m,) the number of free GPUs of each machine, without the chosen ones."""
         topology = self.topology
         taken = np.zeros(topology.num_gpus, dtype=bool)
         taken[[*self.job_of, *self.task_of, *self.unhealthy]] = True
         return np.bincount(topology.machine_of[~taken], minlength=topology.num_machines)
 
     def state(self, gpu: int) -> str:
-        """Return "chosen", "unhealthy", "busy", "free", or "other" if it is not known: the first that is true."""
+        """Return the first of "chosen", "unhealthy", "busy" and "free" that is true; "other" if unknown."""
         if gpu in self.task_of:
             return "chosen"
         if gpu in self.unhealthy:
@@ -87,7 +89,7 @@ class States:
         return f"{found} degraded" if gpu in self.degraded else found
 
     def explain(self, scene: Scene, classes: str) -> None:
-        """Have the legend explain the classes of a GPU."""
+        """Add an entry for the classes of a GPU to the legend."""
         names = classes.split()
         if names[-1] == "degraded":
             scene.explain("gpu free degraded", "degraded")
@@ -98,14 +100,14 @@ class States:
         scene.explain(" ".join(names), self.job_words(int(names[-1].removeprefix("job-"))))
 
     def job_words(self, number: int) -> str:
-        """Return what the class of jobs with this number is in the legend."""
+        """Return the text in the legend for the colour class of jobs with this number."""
         if not number:
             return f"{sum(not colour for colour in self.colour_of.values())} other jobs"
         own = next(job for job, colour in self.colour_of.items() if colour == number)
         return fitted(own, _LONGEST_NAME, 11.0)
 
     def title(self, gpu: int) -> str:
-        """Return what a pointer shows at a GPU."""
+        """Return the tooltip of a GPU."""
         state = self.state(gpu)
         if state == "chosen":
             state = f"task {self.task_of[gpu]}"
@@ -117,7 +119,7 @@ class States:
 
 
 def numbers_shown(topology: Topology) -> Sequence[int]:
-    """Return the number that a picture shows of each GPU: of one machine, its device's; of several, its id."""
+    """Return the number that a picture shows for each GPU: on one machine, its device number; on several, its id."""
     return topology.derived(device_numbers) if topology.num_machines == 1 else range(topology.num_gpus)
 
 
@@ -136,7 +138,7 @@ def states_of(
 ) -> States:
     """Return the states of the GPUs; TopologyError names an argument with a number that is not a GPU's.
 
-    busy: None if it is not known.
+    busy: None if unknown.
     """
     _checks.instance(topology, Topology, "topology", TopologyError)
     last = topology.num_gpus - 1
@@ -165,7 +167,7 @@ def states_of(
 
 
 def check_job(job: JobGraph | None, states: States, what: str) -> None:
-    """Refuse what is no job, or not one of as many tasks as GPUs are chosen; TopologyError names the argument."""
+    """Raise TopologyError, naming `what`, unless `job` is None or has one task for each chosen GPU."""
     if job is None:
         return
     _checks.instance(job, JobGraph, "job", TopologyError)
@@ -174,7 +176,7 @@ def check_job(job: JobGraph | None, states: States, what: str) -> None:
 
 
 def draw_gpu(scene: Scene, states: States, gpu: int, box: Rect) -> None:
-    """Draw a GPU with its number in the rectangle `box`; a chosen one with its task, where there is room."""
+    """Draw a GPU with its number in the rectangle `box`; a chosen one with its task, if there is room."""
     classes = states.classes(gpu)
     states.explain(scene, classes)
     middle, number = box.x + box.width / 2, str(states.topology.derived(numbers_shown)[gpu])

@@ -1,4 +1,4 @@
-"""The palette of all pictures, and how each class of a drawing looks, in light and in dark."""
+"""The palette of all pictures, and the style of each class of a drawing, in light and in dark."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ Speeds are blue, and stand out the more the faster they are; a choice is green; 
 SPEEDS: Final = 7
 """Number of speed classes; each is about twice as fast as the one below it."""
 SHARES: Final = 8
-"""Machines are shaded in so many steps by the share of their GPUs that is in use."""
+"""Number of steps in which machines are shaded by the share of their GPUs in use."""
 _OF_JOBS: Final = tuple(colour for colour in COLOURS if colour != "#4d4d4d")
-"""Dark grey is left out: in dark surroundings, free GPUs look so."""
+"""The colours of jobs, without dark grey, which is that of free GPUs in dark surroundings."""
 JOBS: Final = len(_OF_JOBS) - 1
-"""Jobs with a colour of their own; the first colour is that of all others."""
+"""Number of jobs with their own colour; the first colour is that of all other jobs."""
 
 _WIDTHS: Final = ("1.2", "1.8", "2.6", "3.4", "4.4", "5.4", "6.6")
 _SLOWEST_GB_PER_S: Final = 12.5
@@ -137,7 +137,7 @@ def speed_class(gb_per_s: float) -> int:
 def properties(classes: str, *, inherited: str = "", dark: bool = False) -> Rule:
     """Return the properties of a shape with these classes, in an item with the classes `inherited`, colours resolved.
 
-    It is what a browser makes of `css`, for other writers than SVG.
+    The result equals what a browser computes from `css`, for other writers than SVG.
     """
     found: Rule = {}
     for names in (inherited.split(), classes.split()):
@@ -148,9 +148,9 @@ def properties(classes: str, *, inherited: str = "", dark: bool = False) -> Rule
 
 
 def css() -> str:
-    """Return the style sheet of drawings: every colour is a custom property, which a page may set as it likes.
+    """Return the style sheet of drawings; every colour is a custom property, which a page may set.
 
-    The colours follow the reader's scheme; the class "light" or "dark" of the drawing forces one. Programs that know no
+    The colours follow the reader's scheme; the class "light" or "dark" of the drawing forces one. Programs without
     custom properties draw in the light colours.
     """
     light, dark = (

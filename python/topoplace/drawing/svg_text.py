@@ -14,12 +14,12 @@ from topoplace.drawing.scene import Item, Line, Rect, Scene, Shape, Text
 THEMES: Final = ("auto", "light", "dark")
 _NOT_IN_XML: Final = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _HATCHED: Final = {"fragmented": ("hatch", 45), "busy": ("strokes", -45)}
-"""Of classes that are hatched: the class of the lines, which also names the pattern, and how these are turned."""
+"""For each hatched class, the class of the lines, which also names the pattern, and their angle in degrees."""
 _MAX_TITLE: Final = 300
 
 
 def written(scene: Scene, theme: str) -> str:
-    """Return the scene as an SVG that needs nothing else; equal scenes give equal text. theme: see `THEMES`."""
+    """Return the scene as a self-contained SVG; equal scenes give equal text. theme: see `THEMES`."""
     size = f'width="{_number(scene.width)}" height="{_number(scene.height)}"'
     box = f'viewBox="0 0 {_number(scene.width)} {_number(scene.height)}"'
     forced = "" if theme == "auto" else f" {theme}"

@@ -13,11 +13,11 @@ _GAP = "  "
 _USUAL_WIDTH = 80
 _SHORT: Final = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"))
 _LONG: Final = ((86370, "d", 3600, "h", 24), (3599.5, "h", 60, "min", 60), (0, "min", 1, "s", 60))
-"""The least seconds told in a unit, the unit, and its next smaller one: seconds, name, and number in the unit."""
+"""(least seconds shown in a unit, the unit, seconds of the next smaller unit, its name, its number in the unit)."""
 _RULES: Final = 3
-"""Columns of the terminal between two columns of a table of rich; there is one more in all."""
+"""Terminal columns between two columns of a table of rich; the table has one more in all."""
 _LONGEST_NAME = 20
-"""Longest text of a column that is not broken on a narrow terminal; other columns are, and nothing is cut off."""
+"""Longest text of a column that is not broken on a narrow terminal; other columns are broken, and none is cut off."""
 
 _DURATION: Final = re.compile(r"−?[\d.,e+-]+ (µs|ms|s|min|h|d)( \d+ (s|min|h))?")
 Colours = Sequence[str | Sequence[str]]
@@ -114,7 +114,7 @@ def _show_rich(
 def column_widths(columns: Sequence[str], cells: Sequence[Sequence[str]], most: int) -> list[int] | None:
     """Return the widths of columns, `most` together, that break no word; None if there are none.
 
-    Left to itself, rich cuts the last columns. Short texts stay on one line, then longer ones, then heads.
+    By default, rich would cut the last columns. Short texts stay on one line first, then longer ones, then heads.
     """
     longest = [max((len(row[i]) for row in cells), default=0) for i in range(len(columns))]
     widths = [
@@ -133,14 +133,14 @@ def column_widths(columns: Sequence[str], cells: Sequence[Sequence[str]], most: 
 
 
 def number(value: float) -> str:
-    """Return `value` with three significant digits, and a large one with all digits of its whole part; "-" for NaN."""
+    """Return `value` as text with three significant digits, or all digits of a larger whole part; "-" for NaN."""
     if math.isnan(value):
         return "-"
     return f"{value:.0f}" if 99.95 <= abs(value) < 1e15 else f"{value + 0.0:.3g}"
 
 
 def duration(seconds: float) -> str:
-    """Return a time as people read it: its two largest units, such as 7 h 37 min or 37.5 ms; "-" for NaN."""
+    """Return seconds as text in the two largest units, such as 7 h 37 min or 37.5 ms; "-" for NaN."""
     if math.isnan(seconds):
         return "-"
     if math.isinf(seconds):

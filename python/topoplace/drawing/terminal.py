@@ -1,4 +1,4 @@
-"""Draw a topology as lines of text: GPUs as tiles, or a letter for each, or for each machine of a large cluster."""
+"""Draw a topology as lines of text: GPUs as tiles or letters, or a letter for each machine of a large cluster."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def lines(
 ) -> Sequence[Sequence[Span]]:
     """Return lines of at most `width` columns that draw `topology`, the last of them a legend.
 
-    Up to 64 GPUs are tiles with their numbers; up to 1,024 are letters; of more, each machine is a letter: the eighths
-    of its GPUs that are in use. busy, chosen: as for `topoplace.drawing.svg`, with its errors.
+    Up to 64 GPUs are tiles with their numbers; up to 1,024 are letters. With more, each machine is one character: the
+    eighths of its GPUs in use. busy, chosen: as for `topoplace.drawing.svg`, with its errors.
     """
     states = states_of(topology, busy, chosen, ())
     title = _cut(title_of(topology), width)

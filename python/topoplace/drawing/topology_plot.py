@@ -1,4 +1,4 @@
-"""Write the drawing of a topology to a file: an SVG as it is, other formats by matplotlib."""
+"""Write the drawing of a topology to a file: an SVG directly, other formats by matplotlib."""
 
 # matplotlib does not annotate its **kwargs.
 # pyright: reportUnknownMemberType=false

@@ -77,7 +77,7 @@ def draw(topology: Topology, *, busy: Busy = (), chosen: Sequence[int] = (), pip
 def show(topology: Topology) -> None:
     """Print tables that describe `topology`.
 
-    For a cluster, they show its network levels; if it has more than 16 GPUs, then each type of machine, else all links.
+    For a cluster, they show its network levels, and each type of machine if it has more than 16 GPUs, else all links.
     """
     if topology.fabric is not None:
         _show_fabric(topology)
@@ -89,7 +89,7 @@ def show(topology: Topology) -> None:
 
 
 def show_links(topology: Topology) -> None:
-    """Print the GB/s between each two of at most 16 GPUs; of more, how many pairs have which link."""
+    """Print the GB/s between each two of at most 16 GPUs; for more, the number of pairs with each kind of link."""
     if topology.num_gpus <= _MAX_SHOWN:
         _show_pairs(topology)
     else:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 MAX_WIRED: Final = 256
-"""Of more chips, the lines between them are not drawn."""
+"""Limit on chips between which lines are drawn."""
 _MARGIN: Final = 14.0
 _NARROWEST, _WIDEST = 58.0, 120.0
 _CHIP: Final = (46.0, 32.0)
@@ -73,7 +73,7 @@ def _is_grid(pairs: set[tuple[int, int]], shape: tuple[int, int, int]) -> bool:
 
 
 def draw(frame: Frame, grid: Grid) -> float:
-    """Draw the planes below the top of `frame`, and return where the drawing ends."""
+    """Draw the planes below the top of `frame`, and return the y coordinate at which the drawing ends."""
     if frame.states.topology.num_gpus > MAX_WIRED:
         return _draw_chips(frame, grid)
     planes = _Planes.of(frame, grid)

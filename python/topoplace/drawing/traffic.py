@@ -1,6 +1,6 @@
-"""What carries the data of a placed job: rings that the library plans, or else the pairs of GPUs that exchange data.
+"""The links that carry the data of a placed job: those of planned rings, or else of pairs of GPUs that communicate.
 
-Of a ring's links, the slowest is the one that takes the longest for what the rings send over it.
+The slowest link of a ring is the one that takes longest for the data that rings send over it.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ _MOST_NAMED: Final = 3
 
 @dataclass(frozen=True)
 class Traffic:
-    """Which pairs of GPUs, the smaller one first, carry data of a job, and which of them take the longest."""
+    """The pairs of GPUs, smaller one first, that carry data of a job, and the pairs that take longest."""
 
     pairs: frozenset[Pair] = frozenset()
     backward: frozenset[Pair] = frozenset()
     """The pairs in which data go only from the larger number to the smaller."""
     slowest: frozenset[Pair] = frozenset()
-    """Of the rings' pairs; empty if most of them take equally long."""
+    """The pairs of rings that take longest; empty if most take equally long."""
     plans: Sequence[RingPlan] = field(default_factory=tuple[RingPlan, ...])
     """The rings of each collective."""
 
     def classes(self, *pairs: Pair) -> str:
-        """Return the classes that highlight a line which these pairs have in common; "" if no data pass it."""
+        """Return the classes that highlight a line shared by these pairs; "" if no data pass it."""
         carrying = self.pairs.intersection(pairs)
         if not carrying:
             return ""
@@ -49,7 +49,7 @@ class Traffic:
 
 
 def traffic_of(topology: Topology, job: JobGraph, gpus: Sequence[int]) -> Traffic:
-    """Return what carries the data of a job whose task i is on gpus[i]; rings on one machine only."""
+    """Return the pairs of GPUs that carry the data of a job with task i on `gpus[i]`; rings on one machine only."""
     plans: list[RingPlan] = []
     ways: set[Pair] = set()
     seconds: dict[Pair, float] = {}
@@ -126,7 +126,7 @@ def _longest(seconds: Mapping[Pair, float]) -> frozenset[Pair]:
 def in_words(topology: Topology, traffic: Traffic, numbers: Sequence[int] = ()) -> str:
     """Return the rings of a job and their slowest link in two sentences; "" without rings.
 
-    numbers: what to call each GPU, in place of its number in the topology.
+    numbers: the number to show for each GPU; () for its number in the topology.
     """
     if not traffic.plans:
         return ""

@@ -1,4 +1,4 @@
-"""The links that a drawing shows, each a line: between two GPUs, or from a GPU to its switches or its CPU."""
+"""The links that a drawing shows as lines: between two GPUs, or from a GPU to its switches or its CPU."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SwitchGroup:
-    """Switches of NVLinks that the same GPUs are attached to, drawn as one bar."""
+    """NVSwitches to which the same GPUs are attached, drawn as one bar."""
 
     switches: frozenset[int]
-    """Their vertices in the topology's `component_links`; empty if the topology does not list its switches."""
+    """The switches' vertices in the topology's `component_links`; empty if the topology does not list its switches."""
     links: Mapping[int, Link]
     """The links of each GPU into the switches, taken together."""
 
 
 def direct_links(topology: Topology) -> Sequence[tuple[int, int, Link]]:
-    """Return the links that join two GPUs directly, slowest first: those that a drawing has lines for."""
+    """Return the links that join two GPUs directly, slowest first, which a drawing shows as lines."""
     found = [entry for entry in topology.links if entry[2].kind not in _INDIRECT]
     return sorted(found, key=lambda entry: entry[2].gb_per_s)
 
@@ -96,7 +96,7 @@ def _by_pairs(topology: Topology) -> Sequence[SwitchGroup]:
 
 
 def trunks(topology: Topology, groups: Sequence[SwitchGroup]) -> Iterator[tuple[int, int, Link]]:
-    """Yield the links between groups of switches, those of a pair of groups taken together."""
+    """Yield the links between groups of switches; the links of a pair of groups are one."""
     group_of = {switch: i for i, group in enumerate(groups) for switch in group.switches}
     total: dict[tuple[int, int], Link] = {}
     for a, b, link in topology.component_links:
@@ -109,7 +109,7 @@ def trunks(topology: Topology, groups: Sequence[SwitchGroup]) -> Iterator[tuple[
 
 
 def joined(link: Link, other: Link | None, kind: LinkKind) -> Link:
-    """Return two parallel links as one of `kind`; `other` may be missing."""
+    """Return two parallel links as one of `kind`; `other` may be None."""
     lanes, gb_per_s = (other.lanes, other.gb_per_s) if other else (0, 0.0)
     return Link(kind, link.lanes + lanes, link.gb_per_s + gb_per_s)
 
@@ -126,10 +126,10 @@ def words(link: Link) -> str:
 
 
 class Wiring:
-    """The lines of a scene: it draws each, and has the legend explain each kind and speed."""
+    """The lines of a scene, and the entries of their kinds and speeds in its legend."""
 
     def __init__(self, scene: Scene) -> None:
-        """Draw into `scene`."""
+        """Store the scene to draw into."""
         self._scene = scene
         self._links: dict[str, set[Link]] = {}
         self._used: set[str] = set()
@@ -139,7 +139,8 @@ class Wiring:
     ) -> None:
         """Draw the line called `name`, such as "0-3", along two points, or three for a curve.
 
-        thin: where many lines are close together. used: the classes that highlight it, as data of the job pass it.
+        thin: True if many lines are close together. used: the classes that highlight a line with data of the job; ""
+        for none.
         """
         classes = link_classes(link)
         self._links.setdefault(classes, set()).add(link)
@@ -151,7 +152,7 @@ class Wiring:
         self._scene.add(*lines, classes=classes, data=data, title=f"{name}: {words(link)}{slowest}")
 
     def explain(self) -> None:
-        """Have the legend explain what was drawn, fastest first."""
+        """Add entries for the drawn kinds and speeds to the legend, fastest first."""
         fastest = sorted(self._links.items(), key=lambda item: -max(link.gb_per_s for link in item[1]))
         for classes, links in fastest:
             self._scene.explain(classes, _summary(links), is_line=True)

@@ -4,8 +4,8 @@ To change:
 
 - What every policy shares, and how a decision flows: `driver.py`; the protocol, and policies of one search:
   `policy.py`, on several machines `cluster_search.py`; policies of machines: `machine_policy.py`.
-- What a plan or explanation says: `plan.py`; the walk along a queue: `queueing.py`; in a simulation:
-  `queues/live_queue.py`.
+- The contents of a plan or explanation: `plan.py`; the walk along a queue: `queueing.py`.
+- When waiting jobs start: `reservations.py`; when GPUs are busy: `busy_times.py`.
 - Which GPUs may serve a job, why it is refused: `admission.py`; requirements that a policy does not honour:
   `requirements.py`.
 - Whether two jobs are interchangeable: `request.py`; what is derived from a cluster: `machine_state.py`; sizes of

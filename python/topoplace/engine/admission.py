@@ -31,18 +31,18 @@ _MAX_UNIONS = 256
 MAX_SEARCHED_GPUS = 4096
 """Limit of the match kernel, whose target has a vertex for each GPU."""
 Limits = NDArray[np.int64] | None
-"""(m,) the most tasks of a job that each machine can host; None for no limit."""
+"""(m,) the largest number of a job's tasks that each machine can host; None for no limit."""
 _ANY_MEMORY = (math.inf,)
 
 
 def candidate_gpu_sets(job: JobGraph, cluster: Cluster, most_memory_gb: float = math.inf) -> list[GpuSet]:
-    """Return the sets of free GPUs from which a policy may choose the GPUs of `job`, any of one set together.
+    """Return the sets of free GPUs from which a policy may choose the GPUs of `job`; all of them come from one set.
 
     There is one set with all free GPUs that meet the job's requirements; for `single_machine`, one set per machine.
     These sets may have fewer GPUs than the job has tasks. For `anti_affinity`, each set has one GPU per machine, see
-    `one_per_machine`. GPUs that can only be allocated in fixed partitions are in no other set than one per free
-    partition of the job's size; see `joined_gpu_sets`. If the free CPUs and memory of a machine do not suffice for the
-    whole job, only as many of its lowest GPUs are in a set as tasks they suffice for. A job without tasks has no set.
+    `one_per_machine`. GPUs that can only be allocated in fixed partitions are only in sets that are one free partition
+    of the job's size; see `joined_gpu_sets`. If the free CPUs and memory of a machine suffice only for some tasks, the
+    set has that number of the machine's lowest GPUs. A job without tasks has no set.
 
     most_memory_gb: limit on the memory of each GPU, GB.
     """
@@ -60,7 +60,7 @@ def candidate_gpu_sets_among(
 ) -> list[GpuSet]:
     """Return the sets of GPUs from which a policy may choose if exactly `gpus`, in ascending order, are free.
 
-    limits: the most tasks that each machine can host; None for no limit. See `candidate_gpu_sets`.
+    limits: the largest number of tasks that each machine can host; None for no limit. See `candidate_gpu_sets`.
     """
     if not job.num_tasks:
         return []
@@ -75,9 +75,10 @@ def candidate_gpu_sets_among(
 
 
 def able_gpus(job: JobGraph, cluster: Cluster, *, may_reslice: bool = False) -> Sequence[int]:
-    """Return the GPUs of which the job can get what it needs now, ascending: all, its share, or a slice of its profile.
+    """Return the GPUs that can serve the job now, ascending: as a whole, with its share, or with a slice of its
+    profile.
 
-    may_reslice: True if idle MIG slices may be given up, and new ones cut. Models and memory are not compared.
+    may_reslice: True if idle MIG slices may be given up, and new ones cut. GPU models and memory are not checked.
     """
     if job.mig is None and not may_reslice:
         return cluster.gpus_with(job.gpu_fraction) if job.takes_parts else cluster.free_gpus()
@@ -110,7 +111,7 @@ class JoinedGpus(NamedTuple):
     """Partitions of machines, and GPUs outside partitions, for a job that takes all of `required`."""
 
     gpus: GpuSet
-    """All these GPUs; at least one per task."""
+    """All GPUs of the union; at least one per task."""
     required: GpuSet
     """The GPUs of the partitions, at most one of each machine."""
 
@@ -120,7 +121,7 @@ def joined_gpu_sets(
 ) -> Iterator[JoinedGpus]:
     """Yield up to 256 unions of free partitions of several machines, with the free GPUs outside partitions.
 
-    These are the choices that `candidate_gpu_sets` leaves out; a policy tries them if it finds no place without them.
+    `candidate_gpu_sets` leaves these choices out; a policy tries them if it finds no placement without them.
     The job must use all GPUs of the partitions. Larger partitions and earlier machines come first. There is no union
     for `single_machine` and `anti_affinity`, nor on a topology that `Topology.cluster` did not make.
     """
@@ -137,7 +138,7 @@ def joined_gpu_sets_among(
 ) -> Iterator[JoinedGpus]:
     """Yield the unions of `joined_gpu_sets` if exactly `gpus`, in ascending order, are free.
 
-    limits: the most tasks that each machine can host; None for no limit.
+    limits: the largest number of tasks that each machine can host; None for no limit.
     """
     if not _may_join(job, topology):
         return
@@ -155,8 +156,8 @@ def joined_gpu_sets_among(
 def every_gpu_set_counts(job: JobGraph, topology: Topology) -> bool:
     """Return True if the sets of `candidate_gpu_sets` contain every legal choice, so that the best can be proven.
 
-    The sets lack choices for `anti_affinity`, and for partitions on several machines, which are joined only where none
-    fits. GPUs left out for lack of CPUs or memory do not count.
+    The sets lack choices for `anti_affinity`, and for partitions on several machines: these are joined only if no
+    single one fits. GPUs left out for lack of CPUs or memory do not count.
     """
     joined = topology.num_machines > 1 and not job.single_machine and bool(topology.partitioned_gpus)
     return not (job.anti_affinity or joined)
@@ -165,8 +166,8 @@ def every_gpu_set_counts(job: JobGraph, topology: Topology) -> bool:
 def memory_limits(job: JobGraph, topology: Topology) -> Sequence[float]:
     """Return the sizes of GPU memory in the topology that suit the job, ascending, GB.
 
-    The result is (infinity,), no limit, if the job does not state its memory or fewer than two sizes suit it. A job
-    is placed on GPUs of the first size if it fits there, else on those of the first two, and so on.
+    The result is (infinity,), no limit, if the job does not state its memory or fewer than two sizes suit it. A job is
+    placed on GPUs of the first size if it fits there, else on GPUs of the first two sizes, and so on.
     """
     if not job.gpu_memory_gb:
         return _ANY_MEMORY
@@ -175,10 +176,9 @@ def memory_limits(job: JobGraph, topology: Topology) -> Sequence[float]:
 
 
 def tasks_per_machine(job: JobGraph, hosts: Hosts, *, idle: bool = False) -> Limits:
-    """Return an array (m,): for how many of the job's tasks the free CPUs and memory of each machine suffice.
+    """Return (m,) the number of the job's tasks for which the free CPUs and memory of each machine suffice.
 
-    A machine out of service has 0. Returns None if the job asks for neither or has no tasks, or if the hosts are
-    unknown.
+    A machine out of service has 0. Return None if the job needs neither or has no tasks, or if the hosts are unknown.
     idle: count all CPUs and memory as free, all machines as in service, and the tasks that need least; the numbers are
     then never too small.
     """
@@ -191,10 +191,10 @@ def tasks_per_machine(job: JobGraph, hosts: Hosts, *, idle: bool = False) -> Lim
 
 
 def suits_of(job: JobGraph, most_memory_gb: float = math.inf) -> Callable[[Gpu], bool]:
-    """Return a function that is True for a GPU of model, memory and MIG profiles that suit `job`, within the limit.
+    """Return a function that is True for a GPU whose model, memory and MIG profiles suit `job`, within the limit.
 
-    most_memory_gb: the largest GPU memory for which the function is True, GB; an unknown memory counts as 0. A GPU
-    of unknown memory fails if the job states its memory.
+    most_memory_gb: the largest GPU memory for which the function is True, GB; an unknown memory counts as 0. A GPU of
+    unknown memory fails if the job states its memory.
     """
 
     def suits(gpu: Gpu) -> bool:
@@ -268,8 +268,8 @@ def why_no_memory_bandwidth(
 ) -> Refusal | None:
     """Return why idle machines cannot provide the host memory bandwidth that `job` needs; None if they can.
 
-    available: GB/s of each machine. max_tasks: number of the job's tasks that this bandwidth suffices for. suitable:
-    number of suitable GPUs on each machine. If these are too few for the job, it is refused as well.
+    available: GB/s of each machine. max_tasks: number of the job's tasks for which this bandwidth suffices. suitable:
+    number of suitable GPUs on each machine. Too few suitable GPUs are also a reason.
     """
     room = sum(min(max_tasks, count) for count in suitable)
     if room >= job.num_tasks and (max_tasks >= job.num_tasks or not job.single_machine):
@@ -278,7 +278,7 @@ def why_no_memory_bandwidth(
 
 
 def enough_suit(job: JobGraph, cluster: Cluster) -> bool:
-    """Return True if enough GPUs are free that the job may get together; links are not checked."""
+    """Return True if one set of free GPUs is large enough for the job; links are not checked."""
     return _most_free(job, cluster) >= job.num_tasks
 
 
@@ -292,10 +292,10 @@ def why_not_now(
 ) -> Refusal:
     """Return why `job`, which could run on an idle cluster, cannot start now.
 
-    lack: the reason to give if enough suitable GPUs are free; by default, that these GPUs lack links, or for a job
-    without edges, that the policy does not want them.
-    gpus_local: True if the CPUs and memory must be on the machines of the GPUs. may_reslice: True if GPUs may be
-    resliced; if not, the reason says how many more would serve the job then.
+    lack: the reason to give if enough suitable GPUs are free. The default reason is missing links between them or, for
+    a job without edges, that the policy chooses none. gpus_local: True if the CPUs and memory must be on the machines
+    of the GPUs. may_reslice: True if GPUs may be resliced; if not, the reason states how many more GPUs would serve the
+    job after reslicing.
     """
     topology, able = cluster.topology, able_gpus(job, cluster, may_reslice=may_reslice)
     most = _most(job, topology, able)
@@ -315,9 +315,9 @@ def why_not_now(
 
 
 def out_of_service(cluster: Cluster) -> str:
-    """Return how many machines, and GPUs of other machines, are out of service for which reason; "" for none.
+    """Return the numbers of machines, and of GPUs of other machines, that are out of service, by reason; "" for none.
 
-    What is out of service for several reasons counts once: as drained, else as held, else as unhealthy.
+    A machine or GPU with several reasons counts once: as drained, else as held, else as unhealthy.
     """
     out = cluster.out_of_service()
     if not out:
@@ -372,7 +372,7 @@ def _most(job: JobGraph, topology: Topology, gpus: Sequence[int], limits: Limits
 
 
 def needs_of(job: JobGraph, *, hosts: bool = False) -> str:
-    """Return what a job needs, for messages; with `hosts`, also its CPUs and host memory if it needs some."""
+    """Return the needs of a job, for messages; with `hosts`, also its CPUs and host memory if it needs any."""
     models = " or ".join(job.gpu_models)
     wishes = [f" {models}" if models else "", " GPU" if job.num_tasks == 1 else " GPUs"]
     share = f"{job.gpu_fraction:g} of " if job.gpu_fraction < 1 else ""

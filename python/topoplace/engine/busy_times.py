@@ -1,4 +1,4 @@
-"""Which GPUs are reserved at which times."""
+"""The GPUs that are reserved, by time."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ class BusyTimes:
         self._masks: list[Mask] = [0]
 
     def add(self, mask: Mask, start: float, end: float) -> None:
-        """Reserve GPUs from `start`, or from now if that is later, to `end`."""
+        """Reserve GPUs from `start`, or from now if that is later, to `end`, in seconds."""
         first, last = self._split(max(start, self._times[0])), self._split(end)
         for number in range(first, last):
             self._masks[number] |= mask
 
     def starts(self, most_busy: int, seconds: float) -> Iterator[float]:
-        """Yield the times from which at most `most_busy` GPUs are reserved for `seconds`, the earliest first."""
+        """Yield the times, earliest first, from which at most `most_busy` GPUs are reserved for `seconds`."""
         for number, start in enumerate(self._times[:-1]):
             used, at = 0, number
             while used.bit_count() <= most_busy:

@@ -1,4 +1,4 @@
-"""Run a policy of one search on a cluster: once for each condition of machines, or over the machines of a split.
+"""Run a search policy on a cluster: once for each condition of machines, or over the machines of a split.
 
 The search sees the machine, or the machines of a split, as its own cluster, in which GPUs that are not free are
 drained.
@@ -46,20 +46,20 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _LEAST_NODES = 1 << 15
-"""Nodes that a search on one machine, or for one split, may visit, however many there are."""
+"""Nodes that each search on one machine, or for one split, may visit, whatever the number of searches."""
 _MOST_GPUS = 512
-"""Most GPUs that are searched together if the job has no embedding in those of any split."""
+"""Limit on the GPUs that are searched together if the job has no embedding in the GPUs of any split."""
 
 
 class SearchRule(Protocol):
-    """A policy of one search, as the engine sees it."""
+    """Protocol of a search policy, as the engine sees it."""
 
     def ranked(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
         """Yield the best placement of each set of GPUs on a small cluster, best first."""
         ...
 
     def machine_order(self, job: JobGraph, placement: Placement, machine: Cluster) -> tuple[float, ...]:
-        """Return the sort key of a placement among those on other machines; smaller is better."""
+        """Return the sort key by which placements on different machines compare; smaller is better."""
         ...
 
     def decision_budget(self) -> WorkBudget:
@@ -68,17 +68,17 @@ class SearchRule(Protocol):
 
 
 def is_split(topology: Topology) -> bool:
-    """Return True if policies of one search decide machine by machine on this topology, which has several machines."""
+    """Return True if search policies decide machine by machine on this topology of several machines."""
     return len(topology.template_of) > 1
 
 
 def ranked(rule: SearchRule, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
     """Yield placements on different GPU sets, best first, ties by machine.
 
-    If the job fits a machine, they are on one machine each: the best of every machine, by `machine_order`, and the
-    others that `rule` finds on these machines. Otherwise they are over the fewest machines, the nearest in the network
-    first. effort: the work that all candidates after the first may take.
-    Where a search reaches its limits without a placement, others go on; SearchTimeoutError if there is none at all.
+    If the job fits a machine, each placement is on one machine: the best of every machine, by `machine_order`, and the
+    others that `rule` finds on these machines. Otherwise placements use the fewest machines, the nearest in the network
+    first. effort: the work that all candidates after the first may take. If a search reaches its limits without a
+    placement, other searches go on; SearchTimeoutError if none finds one.
     """
     view = cluster.view(ClusterView)
     request = view.exact_request(job)
@@ -101,7 +101,7 @@ def ranked_for_parts(
 ) -> Iterator[Placement]:
     """Yield placements of a job that takes shares or slices of GPUs on a small cluster, best first.
 
-    The search sees the GPUs of which the job can get what it needs as free, and all others as drained.
+    The search sees GPUs that can serve the job as free, and all others as drained.
     """
     whole = cluster.view(ClusterView).request(job).whole
     hosts = cluster.hosts

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 
 class Confined:
-    """Decides as another policy, with some machines drained."""
+    """A policy that decides as another one, with some machines drained."""
 
     def __init__(self, policy: Policy, excluded: Collection[str]) -> None:
-        """excluded: the names of the machines that jobs must not get."""
+        """Store the arguments; `excluded` are the names of the machines that jobs must not get."""
         self._policy = policy
         self._excluded = excluded
 
@@ -31,25 +31,25 @@ class Confined:
         return self._policy.name
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return the policy's placement on the other machines."""
+        """Return the policy's placement on the other machines; None if nothing fits or waiting is better."""
         with self._drained(cluster):
             return self._policy.place(job, cluster)
 
     def awaited(self, job: JobGraph, cluster: Cluster) -> JobGraph:
-        """Return the job with the limits within which it waits for GPUs, as `PolicyDriver.awaited`."""
+        """Return the job with the limits within which it waits for GPUs; see `PolicyDriver.awaited`."""
         policy = self._policy
         return policy.awaited(job, cluster) if isinstance(policy, PolicyDriver) else job
 
     def patience(
         self, job: JobGraph, cluster: Cluster, seconds: float, other: Placement | None = None
     ) -> float:
-        """Return how many seconds it waits so on the other machines, as `PolicyDriver.patience`."""
+        """Return the seconds that a job waits within these limits; see `PolicyDriver.patience`."""
         policy = self._policy
         with self._drained(cluster):
             return policy.patience(job, cluster, seconds, other) if isinstance(policy, PolicyDriver) else 0.0
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return the policy's explanation; a reason says how many machines the job may not use."""
+        """Return the policy's explanation on the other machines; a reason counts the excluded machines."""
         with self._drained(cluster):
             found = self._policy.explain(job, cluster, top)
         if found.refusal is None:
@@ -74,5 +74,5 @@ class Confined:
 
 
 def confined(policy: Policy, excluded: Collection[str]) -> Policy:
-    """Return the policy for jobs that must not get these machines."""
+    """Return a policy that decides as `policy`, but never uses the machines in `excluded`."""
     return Confined(policy, excluded) if excluded else policy

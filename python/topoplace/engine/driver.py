@@ -1,10 +1,10 @@
-"""What all policies of the engine share: checks, explanations, and the walk along a queue.
+"""The part that all policies of the engine share: checks, explanations, and the walk along a queue.
 
 How a decision flows: `place` checks the arguments and the requirements, and calls `find`. `explain` lists what
-`candidates` yields, with the reason of `why_not`. `plan` walks along the queue: for each job it looks up whether an
-equal one has failed, else calls `find`, and allocates what that returns. A kind of rule provides `find` and
-`candidates`: one search (`SearchPolicy`), options of machines (`MachinePolicy`), nodes (`NodeQueue`), or batches
-(`DRMaestro`, which plans several jobs at once).
+`candidates` yields, with the reason of `why_not`. `plan` walks along the queue: for each job, it looks up whether an
+equal one has failed; if not, it calls `find` and allocates the result. A kind of rule provides `find` and `candidates`:
+one search (`SearchPolicy`), options of machines (`MachinePolicy`), nodes (`NodeQueue`), or batches (`DRMaestro`, which
+plans several jobs at once).
 """
 
 from __future__ import annotations
@@ -47,14 +47,15 @@ class PolicyDriver(ABC):
     def find(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
         """Return the placement with which the job starts now; None if nothing fits or waiting is better.
 
-        The policy and the cluster honour all requirements of the job. postponed: how often the job was deferred before.
+        The caller has checked that all requirements can be honoured. postponed: the number of times the job was
+        deferred.
         """
 
     @abstractmethod
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement | Refusal]:
         """Yield placements on different GPU sets, best first: that of `find`, if there is one, then others.
 
-        A refusal ends the candidates. effort: the work that all of them after the first may take.
+        A refusal is the last item. effort: the work that all candidates after the first may take.
         """
 
     @abstractmethod
@@ -79,7 +80,7 @@ class PolicyDriver(ABC):
         return cluster.view(ClusterView)
 
     def checked_view(self, job: JobGraph, cluster: Cluster) -> ClusterView:
-        """Return the tables derived from a cluster that can have the job; ValueError as for `place`."""
+        """Check a job and a cluster, and return the tables derived from the cluster; errors are those of `place`."""
         view = self.view_of(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
         if refusal := self.refusal_of(job, cluster):
@@ -87,7 +88,7 @@ class PolicyDriver(ABC):
         return view
 
     def refusal_of(self, job: JobGraph, cluster: Cluster) -> Refusal | None:
-        """Return the refusal of the first requirement that cannot be honoured, by its value; None if all can be."""
+        """Return the refusal of the first requirement whose value cannot be honoured; None if all can be honoured."""
         return cannot_honour(job, cluster, self.name, self.honoured_on(cluster)) if job.requirements else None
 
     def effort(self, job: JobGraph) -> Effort:
@@ -97,70 +98,77 @@ class PolicyDriver(ABC):
     # ---- what a queue asks ---------------------------------------------------------------------------------
 
     def awaited(self, job: JobGraph, cluster: Cluster) -> JobGraph:
-        """Return the job with the limits within which it waits for GPUs in a queue; by default itself, without any.
+        """Return the job with limits on its placement while it waits in a queue; by default, the job without limits.
 
-        A queue asks for a place within these limits first. Without one, the job waits as long as `patience` says, and
-        starts then wherever it fits. `place` knows no such limits: it answers now.
+        A queue first looks for a placement within these limits. Without one, the job waits for `patience` seconds and
+        then starts wherever it fits. `place` ignores these limits: it decides now.
         """
         return job
 
     def patience(
         self, job: JobGraph, cluster: Cluster, seconds: float, other: Placement | None = None
     ) -> float:
-        """Return how many seconds after its submission a job waits for a place within the limits of `awaited`.
+        """Return how many seconds after its submission a job waits for a placement within the limits of `awaited`.
 
-        seconds: its expected run time, NaN if that is not known. other: the placement with which it would start else;
-        None counts the best one of an idle cluster, with which it waits least.
+        seconds: expected run time of the job, NaN if unknown. other: the placement with which the job would start
+        otherwise; None means the best one of an idle cluster, for which the result is smallest.
         """
         return 0.0
 
     def why_awaits(self, job: JobGraph, cluster: Cluster, other: Placement | None = None) -> Refusal:
-        """Return that a job waits for a place within the limits of `awaited`, and why; other: as for `patience`."""
+        """Return why a job waits for a placement within the limits of `awaited`; other: as for `patience`."""
         raise NotImplementedError(f"{self.name} lets no job wait for limits of its own")
 
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
         """Return the utility below which the job waits instead of starting; by default no job waits.
 
-        postponed: how often the job was deferred before; the more often, the lower the utility, or the same.
+        postponed: the number of times the job was deferred; with more, the utility never rises.
         """
         return -math.inf
 
     def may_fit(self, job: JobGraph, num_free: int) -> bool:
-        """Return False if too few GPUs are wholly free, `num_free`, for the job."""
+        """Return False if `num_free`, the number of wholly free GPUs, is too small for the job."""
         return True
 
     def kind_of(self, job: JobGraph, view: ClusterView) -> Hashable:
-        """Return the job's kind: jobs of one kind get the same answer from the same state."""
+        """Return the job's class: jobs of one class get the same decision in the same state."""
         return self.need_of(job, view)
 
     def need_of(self, job: JobGraph, view: ClusterView) -> Hashable:
-        """Return what the job needs: if a job finds no place, no other of this need does that asks for as much."""
+        """Return a key for the job's needs: if a job finds no placement, no job of equal key and least utility does."""
         return view.request(job)
 
     def lack_of(self, job: JobGraph, view: ClusterView, least_utility: float) -> Any:
-        """Return what `why_deferred` needs to say why a job found no place; None by default.
+        """Return the data from which `why_deferred` states why a job found no placement; None by default.
 
-        The policy is asked once for all jobs of equal `need_of`. least_utility: what a placement had to reach.
+        The method is called once for all jobs of equal `need_of`. least_utility: the utility that a placement had to
+        reach.
         """
         return None
 
     def why_deferred(self, job: JobGraph, lack: Any) -> Refusal | None:
-        """Return why the job is deferred; None if it waits without a reason. lack: that of a job of equal need."""
+        """Return why the job is deferred; None if it waits without a reason. lack: the `lack_of` of a job of equal
+        need.
+        """
         return None
 
     def failures(self) -> Failures:
-        """Return an empty record of the jobs that found no place."""
+        """Return an empty record of the jobs that found no placement."""
         return Failures()
 
     def found(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
-        """Return what `find` does, or the fastest placement on GPUs of one maker if that mixes makers that must not."""
+        """Return the placement of `find`, or the fastest one on GPUs of one maker if that placement mixes makers
+        without permission.
+        """
         placement = self.find(job, view, postponed)
         if placement is None or not one_maker.mixes(job, placement):
             return placement
         return one_maker.decided(lambda own: self.find(job, self.view_of(own), postponed), view.cluster)
 
     def never(self, job: JobGraph, view: ClusterView) -> Refusal | None:
-        """Return why a job could not run even on the idle cluster, by the rules of the policy or for its makers."""
+        """Return why a job could not run even on the idle cluster, by the policy's rules or for lack of one maker's
+        GPUs; else None.
+        """
         return self.why_never(job, view) or one_maker.why_never(job, view.cluster)
 
     # ---- Policy --------------------------------------------------------------------------------------------
@@ -168,8 +176,8 @@ class PolicyDriver(ABC):
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
         """Return the best placement of `job` on the free GPUs; None when nothing fits or waiting is better.
 
-        ValueError names a requirement that this policy or the cluster cannot honour. ValueError also for a machine, or
-        a topology without a fabric, of more than 4096 GPUs.
+        Raise ValueError for a requirement that this policy or the cluster cannot honour. Also raise it for a machine,
+        or a topology without a fabric, of more than 4096 GPUs.
         """
         return self.found(job, self.checked_view(job, cluster))
 
@@ -181,8 +189,8 @@ class PolicyDriver(ABC):
         """Return up to `top` placements on different GPU sets: that of `place` first, then others, best first.
 
         If `place` would return None, the explanation also contains the reason. If a requirement cannot be honoured,
-        there is only the reason. `complete` says whether the work for candidates after the first was enough. At most
-        `2 * top` placements are examined. ValueError for a `top` below 1, and as for `place`.
+        there is only the reason. `complete` is False if the search for candidates after the first reached its limit. At
+        most `2 * top` placements are examined. Raise ValueError for a `top` below 1, and as for `place`.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
         view = self.view_of(cluster)
@@ -196,7 +204,7 @@ class PolicyDriver(ABC):
         return Explanation(self.name, found, refusal or self.why_not(job, view, found), effort.complete)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs start, are deferred or are rejected, decided one by one in queue order.
+        """Return the jobs that start, are deferred or are rejected, decided one by one in queue order.
 
         Jobs that do not fit even the idle cluster, or have a requirement that cannot be honoured, are rejected; a
         policy with `out_of_order` may reject the former only later, when enough GPUs are free to try them. Without
@@ -206,7 +214,7 @@ class PolicyDriver(ABC):
             now: Time in seconds, on the clock of the jobs' submission times.
 
         Raises:
-            ValueError: If a job id occurs twice in the queue, or is that of a running job.
+            ValueError: A job id occurs twice in the queue, or is that of a running job.
         """
         self.view_of(cluster)
         now = _checks.real(now, "now", ValueError, low=-math.inf)
@@ -238,16 +246,16 @@ def different_gpu_sets(
 
 
 def without_limits(placement: Placement, job: JobGraph) -> Placement:
-    """Return a placement that was found within limits for a job; what is proven in one domain is not proven in all."""
+    """Return a placement found under limits as one of the job without them; drop proofs that the limits void."""
     is_proven = placement.job is not None and placement.job.within == job.within
     bound = placement.bound if is_proven else None
     return replace(placement, job=job, optimal=placement.optimal and is_proven, bound=bound)
 
 
 class QueueWalk:
-    """Decides the jobs of a queue in walks along it, and allocates those that start on the cluster.
+    """Walks along a queue that decide each job, and allocate the jobs that start on the cluster.
 
-    A plan is one walk; a `LiveQueue` walks again and again.
+    A plan is one walk; a `LiveQueue` repeats walks.
     """
 
     def __init__(self, policy: PolicyDriver, cluster: Cluster) -> None:
@@ -269,7 +277,9 @@ class QueueWalk:
         """When, in seconds, a job starts elsewhere that waits for certain GPUs, if nothing happens before."""
 
     def kind_of(self, entry: QueuedJob | WaitingJob) -> Hashable:
-        """Return the job's kind; a job with a requirement that cannot be honoured is not of the kind of others."""
+        """Return the job's class; a job with a requirement that cannot be honoured shares its class with no honoured
+        job.
+        """
         job = entry.job
         kind, refused = self._policy.kind_of(job, self._view), self._refusal(job) is not None
         waits = not refused and self._policy.awaited(job, self._cluster) is not job
@@ -372,17 +382,17 @@ def _power_of_two(seconds: float) -> float | None:
 
 
 class Failure(NamedTuple):
-    """A need without a placement of enough utility."""
+    """A search that found no placement with the least utility."""
 
     least_utility: float
     lack: Any
-    """What kept a job of this need from starting, as `PolicyDriver.lack_of` says."""
+    """What kept a job of this need from starting: the result of `PolicyDriver.lack_of`."""
 
 
 class Failures:
-    """How needs failed in a walk, and in the one before if nothing has changed since.
+    """The failed searches of a walk, and those of the previous walk if the cluster has not changed since.
 
-    Jobs that start in a walk make no room for others, but may change why others wait.
+    Jobs that start in a walk make no room for others, but may change the reasons of others.
     """
 
     def __init__(self) -> None:
@@ -402,8 +412,8 @@ class Failures:
     def find(self, need: Hashable, least_utility: float) -> Failure | None:
         """Return the known failure of a search for this need and this least utility; None if no failure is known.
 
-        A search that failed also fails for the same need with more utility, in the same walk. A failure of the walk
-        before counts if the cluster has not changed since.
+        In one walk, a search that failed also fails for the same need with a higher least utility. A failure of the
+        previous walk counts if the cluster has not changed since.
         """
         for known in self._failed.get(need, ()):
             if least_utility >= known.least_utility:
@@ -427,12 +437,12 @@ class Failures:
         self._version = version
 
     def started(self, version: int) -> None:
-        """Note that a job has started. version: the number of the cluster's changes with it."""
+        """Record that a job has started. version: the number of the cluster's changes, this one included."""
         self._before, self._fresh = {}, {}
 
 
 def queue_walk(policy: object, cluster: Cluster) -> QueueWalk | None:
-    """Return how a policy of the engine decides job after job; None for others, and for one with its own `plan`."""
+    """Return the queue walk of a policy of the engine; None for other policies, and for one with its own `plan`."""
     own = getattr(getattr(policy, "plan", None), "__func__", None)
     return (
         QueueWalk(policy, cluster) if isinstance(policy, PolicyDriver) and own is PolicyDriver.plan else None

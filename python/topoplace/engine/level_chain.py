@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _MAX_ORDERS = 120
-"""Orders of crossing levels that are tried: all of five levels."""
+"""Limit on the orders of crossing levels that are tried: all orders of five levels."""
 
 
 class PlacedLevel(NamedTuple):
@@ -28,11 +28,14 @@ class PlacedLevel(NamedTuple):
 
     name: str
     codes: Ints
-    """(m,) the number of each machine's domain in the tree: of the part of a domain that is in one of each level above.
+    """(m,) the number of each machine's domain in the tree, whose levels above cut a domain into parts.
 
-    A domain of the level below in no domain of this one is one itself."""
+    A domain of the level below that is in no domain of this level counts as one.
+    """
     domains: Ints
-    """(m,) the number of each machine's domain: as `codes`, but where the level crosses one above it."""
+    """(m,) the number of each machine's domain without such cuts; `codes` differ only if the level crosses one above
+    it.
+    """
 
 
 Chain = tuple[PlacedLevel, ...]
@@ -40,7 +43,7 @@ Chain = tuple[PlacedLevel, ...]
 
 
 class JobLevels(NamedTuple):
-    """The levels that a job names as a tree."""
+    """The levels that a job names, as a tree."""
 
     chain: Chain
     apart: tuple[Together, ...] = ()
@@ -48,7 +51,7 @@ class JobLevels(NamedTuple):
 
 
 class LevelChains:
-    """The chains of levels of a topology, each made once."""
+    """The chains of levels of a topology, each computed once."""
 
     def __init__(self, topology: Topology) -> None:
         self._levels = [level for level in topology.levels if not level.rail]
@@ -57,9 +60,9 @@ class LevelChains:
         self._known: dict[tuple[frozenset[str], bool], Chain | None] = {}
 
     def of(self, named: Collection[str], *, others: bool = True) -> Chain | None:
-        """Return levels of which each is inside the next, from the machines up; None if those `named` are not.
+        """Return a chain of levels, each inside the next, from the machines up; None if those `named` form no chain.
 
-        named: levels of the fabric that are among them. others: whether more levels are, as far as they fit.
+        named: levels of the fabric that the chain must contain. others: True to add all other levels that fit.
         """
         key = frozenset(named), others
         if key not in self._known:
@@ -72,8 +75,8 @@ class LevelChains:
     def for_job(self, job: JobGraph) -> JobLevels | None:
         """Return a tree of the levels that a job names; None if these cross in a way that no tree can honour.
 
-        Where levels cross, the inner one's domains are cut. That is exact for groups inside a group of the outer level.
-        A group in no such group may be in several of the cut domains; it has no task in common with other groups.
+        If levels cross, the domains of the inner one are cut. The cut is exact for groups inside a group of the outer
+        level. A group outside such groups may be in several of the cut domains; it shares no task with other groups.
         """
         named = named_levels(job)
         chain = self.of(named, others=not job.balanced)
@@ -184,6 +187,6 @@ def _pairs(inner: Ints, outer: Ints) -> Ints:
 
 
 def named_levels(job: JobGraph) -> frozenset[str]:
-    """Return the levels of the fabric of which the groups and the tasks of a job need one domain, or share several."""
+    """Return the levels of the fabric that a job and its groups name, to be in one domain or balanced over several."""
     stated = {level for group in job.groups for level in (group.within, group.prefer)}
     return frozenset({*stated, job.within, job.prefer, job.balanced} - {None, *INNER_LEVELS})  # type: ignore[arg-type]

@@ -55,7 +55,7 @@ class Evaluation(NamedTuple):
     details: Any
     """Policy-specific data, later passed to `MachinePolicy.scores`."""
     bound: float | None = None
-    """No placement communicates in fewer seconds; None if that is not known."""
+    """Lower bound on the seconds that any placement communicates; None if unknown."""
     optimal: bool = False
     """True if no placement is better."""
 
@@ -63,36 +63,38 @@ class Evaluation(NamedTuple):
 class MachinePolicy(PolicyDriver):
     """Base of policies that place a job on the machine with the best option, or split it if no machine has room.
 
-    An option is one choice of GPUs on one machine. Options are asked for once for each job request and condition of
-    machines: equal hardware, equal free GPUs, and equal jobs if `sees_jobs`. The amounts of free CPUs and memory are
-    compared machine by machine, and are unknown in the states that the rules see.
+    An option is one choice of GPUs on one machine. `options` is called once for each job request and condition of
+    machines: equal hardware, equal free GPUs, and equal jobs if `sees_jobs`. Free CPUs and memory are compared machine
+    by machine; the states that rules see do not contain them.
     """
 
     _reslicing: Reslicing = Reslicing.NONE
-    """Which GPUs the policy may reslice for a job that fits nowhere else."""
+    """The GPUs that the policy may reslice for a job that fits nowhere else."""
     _plain: MachinePolicy | None = None
     """The same policy that may reslice fewer GPUs, if there is one; it is asked first."""
     before_domains: int | None = None
-    """How many numbers of an option's sort key count before the question which domains have the fewest free GPUs; None
-    if that does not count."""
+    """The count of numbers of an option's sort key that precede the fill of domains (fewest free GPUs first); None
+    ignores the fill.
+    """
     asks_for_regions: bool = False
-    """True if `options` come from the sets of `JobRequest.regions`, and so keep a job that must be in one socket."""
+    """True if `options` come from the sets of `JobRequest.regions`, and so keep a job in one socket if required."""
     rates: Rates | str | None = None
     """The rates of links by which `Placement.time` is computed; None for the default ones."""
     places_without_gpus: bool = False
-    """True if jobs that need no GPU are placed, too."""
+    """True if the policy also places jobs without GPUs."""
     sees_jobs: bool = True
-    """True if options depend on the jobs that run on the machine. If not, set it to False: decisions are faster."""
+    """True if options depend on the jobs that run on the machine; False makes decisions faster."""
 
     splits_over_any_room: bool = True
-    """True if a job is split over any machines that have together room for it, where tasks of all have paths to each
-    other and the job limits no choice of machines."""
+    """True if a job is split whenever machines together have room for it, all GPUs have paths to each other, and the
+    job does not limit its machines.
+    """
 
     def with_reslicing(self) -> Self:
         """Return a copy of this policy that may reslice GPUs, if a job fits nowhere else.
 
-        It gives up idle MIG slices to cut others; if that is not enough, it cuts slices of free GPUs, and makes GPUs
-        whole whose slices are all idle. `Placement.resliced` names these GPUs.
+        The copy gives up idle MIG slices to cut others. If that is not enough, it cuts free GPUs into slices, and makes
+        GPUs whole whose slices are all idle. `Placement.resliced` names these GPUs.
         """
         if self.may_reslice:
             return self
@@ -104,7 +106,7 @@ class MachinePolicy(PolicyDriver):
 
     @property
     def may_reslice(self) -> bool:
-        """True if the policy may reslice GPUs for a job; see `with_reslicing`."""
+        """Return True if the policy may reslice GPUs for a job; see `with_reslicing`."""
         return bool(self._reslicing)
 
     # ---- rules of a policy ---------------------------------------------------------------------------------
@@ -133,7 +135,7 @@ class MachinePolicy(PolicyDriver):
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the utility, and the data for scores, of running task i on `gpus[i]`, on several machines.
 
-        None if tasks that communicate have no path between their GPUs.
+        Return None if tasks that communicate have no path between their GPUs.
         """
 
     @abstractmethod
@@ -151,7 +153,9 @@ class MachinePolicy(PolicyDriver):
     def proof(
         self, request: JobRequest, machine: int, option: Option, view: ClusterView
     ) -> tuple[bool, float | None]:
-        """Return whether no placement is better than this option, and seconds that none beats; None if unknown."""
+        """Return True if no placement is better than this option, and a lower bound on the seconds of all; None if
+        unknown.
+        """
         return view.classes.num_machines == 1 and self.is_proven(option.details), None
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
@@ -163,7 +167,9 @@ class MachinePolicy(PolicyDriver):
         return assignments.lowest_gpus(request, gpus, view)
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the most tasks of the job that a machine in this state may have, CPUs and memory apart."""
+        """Return the largest number of the job's tasks that a machine in this state may have; CPUs and memory are
+        ignored.
+        """
         return request.size
 
     def max_split_utility(self, request: JobRequest) -> float:
@@ -171,13 +177,14 @@ class MachinePolicy(PolicyDriver):
         return math.inf
 
     def why_unfit(self, request: JobRequest, view: ClusterView) -> Refusal | None:
-        """Return why a job could not run even on the idle cluster although it has enough suitable GPUs, else None."""
+        """Return why a job could not run even on the idle cluster, which has enough suitable GPUs, else None."""
         return None
 
     def lack(self, job: JobGraph) -> str | None:
         """Return the reason to report if enough suitable GPUs are free but the job cannot start.
 
-        None reports missing links between the GPUs, or for a job without edges, that the policy chooses none.
+        For None, the reason is missing links between the GPUs or, for a job without edges, that the policy chooses
+        none.
         """
         return None
 
@@ -216,17 +223,17 @@ class MachinePolicy(PolicyDriver):
         return self.refused_utility(job, view, least_utility)
 
     def why_deferred(self, job: JobGraph, lack: float | None) -> Refusal | None:
-        """Return that the job waits for a placement of more utility than `lack`; None if that is None."""
+        """Return the refusal of a job that waits for a higher utility than `lack`; None if `lack` is None."""
         return None if lack is None else self.why_postponed(job, lack)
 
     def honoured_on(self, cluster: Cluster) -> frozenset[str]:
-        """Return the requirements that the policy honours, by its rules or by the engine."""
+        """Return the requirements that the policy honours on this cluster, by its rules or by the engine."""
         return self.all_honoured
 
     def ranked_machines(self, job: JobGraph, cluster: Cluster) -> Iterator[list[int]]:
-        """Yield the machines on which the whole job fits, the best first; those that are equally good together.
+        """Yield the machines on which the whole job fits, best first; equally good machines are in one list.
 
-        A machine counts by its best option, as in `place`, of which the first machine here is the one that it chooses.
+        A machine counts by its best option. The first machine here is the one that `place` chooses.
 
         Raises:
             ValueError: Names a requirement that cannot be honoured.
@@ -243,11 +250,11 @@ class MachinePolicy(PolicyDriver):
 
     @cached_property
     def all_honoured(self) -> frozenset[str]:
-        """What the policy honours, by its rules or by the engine, in addition to what every policy does."""
+        """Return the requirements honoured by the policy's rules or the engine, beyond those of every policy."""
         return self.honours | BY_LEVEL | GROUPED | {"same_gpus", "gpu_fraction", "mig"}
 
     def may_fit(self, job: JobGraph, num_free: int) -> bool:
-        """Return False if too few GPUs are wholly free, `num_free`, for a job that needs such."""
+        """Return False if `num_free`, the number of wholly free GPUs, is too small for a job that needs whole GPUs."""
         if not job.num_tasks:
             return self.places_without_gpus
         needs_whole = not (job.takes_parts or self.may_reslice)
@@ -256,7 +263,7 @@ class MachinePolicy(PolicyDriver):
     def refused_utility(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
         """Return the utility of the best placement now, below `least_utility`, for a job that has to wait.
 
-        None if no placement exists or `least_utility` is minus infinity.
+        Return None if no placement exists or `least_utility` is minus infinity.
         """
         if least_utility == -math.inf:
             return None
@@ -279,7 +286,7 @@ class MachinePolicy(PolicyDriver):
         return Refusal(f"postponed: its utility would be {utility:.3f} now, {job.min_utility:g} is asked for")
 
     def has_room(self, job: JobGraph, cluster: Cluster) -> bool:
-        """Return True if `place` returns a placement now; for most gangs, without looking for it."""
+        """Return True if `place` returns a placement now; for most gangs, without a search for it."""
         view = self.checked_view(job, cluster)
         if one_maker.is_bound(job, cluster.topology):
             return self.place(job, cluster) is not None
@@ -326,8 +333,8 @@ class MachinePolicy(PolicyDriver):
         """Return the best placement on one machine, or else the first one on several, that has enough utility, or None.
 
         Args:
-            least_utility: The smallest utility to the job that is enough. A job that fits one machine, but only with
-                lower utility, is not split: the result is None.
+            least_utility: The smallest utility to the job that is enough. A job that fits one machine only with a lower
+                utility is not split; return None for it.
         """
         if not self.may_fit(job, view.cluster.num_free):
             return None
@@ -336,7 +343,7 @@ class MachinePolicy(PolicyDriver):
     def search_for(
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
-        """Return what `search` returns, for a job with this request; there must be a free GPU for each of its tasks."""
+        """Return the result of `search` for a job with this request; there must be a free GPU for each task."""
         plain = self._plain
         while plain is not None and not plain._reslicing.serves(job.mig):
             plain = plain._plain
@@ -349,7 +356,7 @@ class MachinePolicy(PolicyDriver):
     def choose(
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
-        """Return what `search_for` returns, if reslicing fewer GPUs than the policy may has found nothing."""
+        """Return the result of `search_for` with all reslicing that the policy allows; less of it has found nothing."""
         if self._goes_by_machine(request):
             options = self._machine_options(request, view)
             if found := options.best(least_utility):
@@ -455,7 +462,7 @@ class MachinePolicy(PolicyDriver):
     def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
         """Return a request whose options are the same, in the same order, on all machines; by default itself.
 
-        A policy that returns another one overrides `scores_as`.
+        A policy that returns another request must override `scores_as`.
         """
         return request
 
@@ -466,7 +473,7 @@ class MachinePolicy(PolicyDriver):
         return self.scores(option.details)
 
     def with_utilities(self, options: Options, request: JobRequest, view: ClusterView) -> Options:
-        """Return the options of a machine, with utilities that depend on other machines; by default as they are."""
+        """Return the options of a machine, with utilities that depend on other machines; by default, unchanged."""
         return options
 
     def _machine_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
@@ -544,7 +551,7 @@ def placed_on(
     bound: float | None = None,
     rates: Rates | str | None = None,
 ) -> Placement:
-    """Return the placement of a job on these GPUs, with its shares of the hosts, and slices if it takes some."""
+    """Return the placement of a job on these GPUs, with its shares of the hosts, and its MIG slices if it has any."""
     topology = cluster.topology
     hosts = host_shares(job, gpus, topology) if needs_hosts(job) else ()
     is_sliced = job.mig is not None or cluster.sliced_gpus

@@ -1,4 +1,4 @@
-"""What policies derive from a cluster: requests, conditions of machines, columns and tables, all kept up to date."""
+"""Data that policies derive from a cluster, kept up to date: requests, conditions of machines, columns and tables."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class ClusterView:
         return self._shared_request(job, request_key, exact=False)
 
     def exact_request(self, job: JobGraph) -> JobRequest:
-        """Return the `JobRequest` of a job; only jobs that no policy tells apart share one object."""
+        """Return the `JobRequest` of a job; only jobs that no policy distinguishes share one object."""
         return self._shared_request(job, exact_request_key, exact=True)
 
     def _shared_request(
@@ -54,11 +54,11 @@ class ClusterView:
 
     @cached_property
     def classes(self) -> MachineClasses:
-        """The topology's machines grouped into classes of interchangeable hardware."""
+        """Return the topology's machines, grouped into classes of interchangeable hardware."""
         return self.cluster.topology.derived(MachineClasses)
 
     def conditions(self, sight: Sight) -> Conditions:
-        """Return the machines' conditions as a rule of this sight sees them: machines that look the same share one."""
+        """Return the machines' conditions for a rule of this sight; machines that look the same share one."""
         known = self._conditions.get(sight)
         if known is None:
             known = self._conditions[sight] = Conditions(self.cluster, self.classes, sight)
@@ -70,7 +70,7 @@ class ClusterView:
 
     @cached_property
     def idle(self) -> ClusterView:
-        """The view of a cluster that is like this one, but without jobs, and with all GPUs and machines in service."""
+        """Return the view of an equal cluster without jobs, with all GPUs and machines in service."""
         unhealthy = self.cluster.topology.unhealthy_gpus
         if not unhealthy:
             return self.without_jobs
@@ -80,7 +80,7 @@ class ClusterView:
 
     @cached_property
     def without_jobs(self) -> ClusterView:
-        """As `idle`, but the GPUs that the topology calls unhealthy are not in service."""
+        """Return `idle`, but with the GPUs that are unhealthy in the topology out of service."""
         return self._new_cluster().view(ClusterView)
 
     def _new_cluster(self) -> Cluster:
@@ -89,14 +89,14 @@ class ClusterView:
 
     @cached_property
     def pool_of(self) -> list[int]:
-        """The GPU pool of each machine; the GPUs of all machines in one pool are local to each of them."""
+        """Return the number of each machine's GPU pool; the GPUs of a pool are local to all its machines."""
         pools: list[int] = self.cluster.hosts.pool_of().tolist()
         return pools
 
     # ---- tables --------------------------------------------------------------------------------------------
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
-        """Return the object that `build` made on first use; it is cached under `key`.
+        """Return the result of `build`, cached under `key`.
 
         The oldest objects are dropped if there are too many.
         """

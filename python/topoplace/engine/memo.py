@@ -1,4 +1,4 @@
-"""A size-capped cache; drops its older half when full."""
+"""A cache of limited size that drops its older half when full."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ def _nothing() -> None:
 class Memo(dict[Key, Value]):
     """A cache dictionary of limited size; when it is full, inserting drops the older half of its entries.
 
-    Several threads may use it, also without Python's lock: what another thread drops or adds meanwhile is no error.
+    Several threads may use it, also without Python's lock: entries that another thread drops or adds cause no error.
     """
 
     def __init__(self, limit: int = _LIMIT, forgot: Callable[[], None] = _nothing) -> None:
-        """Keep at most `limit` entries; call `forgot` whenever entries were dropped."""
+        """Store at most `limit` entries; call `forgot` whenever entries were dropped."""
         super().__init__()
         self._limit = limit
         self._forgot = forgot

@@ -1,7 +1,7 @@
-"""Jobs that communicate keep to the accelerators of one maker, as the libraries of two makers do not meet.
+"""Keep jobs that communicate on the GPUs of one maker, as the collective libraries of two makers cannot communicate.
 
-A job that names models of several makers is taken at its word. The rules of a policy do not know of makers: a placement
-that mixes them is decided again, with the GPUs of all other makers drained, for one maker after the other.
+A job that requires models of several makers may mix them. The rules of a policy ignore makers. If a placement mixes
+them, each maker is tried in turn, with the GPUs of all other makers drained.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
 
 
 def is_bound(job: JobGraph, topology: Topology) -> bool:
-    """Return True if the topology has accelerators of several makers, and the job must keep to those of one."""
+    """Return True if the topology has GPUs of several makers, and the job must use those of one maker only."""
     return bool(job.edges and topology.derived(gpus_by_maker)) and not names_several(job.gpu_models)
 
 
 def mixes(job: JobGraph, placement: Placement) -> bool:
-    """Return True if a placement gives accelerators of several makers to a job that must keep to those of one."""
+    """Return True if a placement has GPUs of several makers for a job that must use those of one maker only."""
     return is_bound(job, placement.topology) and are_mixed(placement.topology, placement.gpus)
 
 
 def decided(find: Callable[[Cluster], Placement | None], cluster: Cluster) -> Placement | None:
-    """Return the fastest placement on accelerators of one maker; None if there is none.
+    """Return the fastest placement on GPUs of one maker; None if there is none.
 
     find: returns the placement of the job on a cluster.
     """
@@ -46,7 +46,7 @@ def kept(
     cluster: Cluster,
     candidates: Iterator[Placement | Refusal],
 ) -> Iterator[Placement | Refusal]:
-    """Yield the candidates that do not mix makers; in place of a first one that does, what `decided` returns."""
+    """Yield the candidates that do not mix makers; if the first one does, yield the placement of `decided` instead."""
     for place, one in enumerate(candidates):
         if isinstance(one, Refusal) or not mixes(job, one):
             yield one
@@ -55,14 +55,14 @@ def kept(
 
 
 def refusal(job: JobGraph, cluster: Cluster) -> Refusal:
-    """Return why a job gets no accelerators of one maker, though enough of several makers are free."""
+    """Return why a job gets no GPUs of one maker, though enough GPUs of several makers are free."""
     if (never := why_never(job, cluster)) is not None:
         return never
     return Refusal(f"cannot start now: {_needs(job)}; free are {_counts(cluster, cluster.free_gpus())}")
 
 
 def why_never(job: JobGraph, cluster: Cluster) -> Refusal | None:
-    """Return that no maker's accelerators are ever enough for a job; None if those of one may be."""
+    """Return a refusal if no single maker's GPUs are ever enough for a job; None if they may be."""
     topology = cluster.topology
     if not is_bound(job, topology):
         return None

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 FOR_EVER: Final = 1 << 30
-"""A number of postponements above any policy's limit: the job waits for nothing better any more."""
+"""A number of postponements above any policy's limit: the job no longer waits for a better placement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +25,8 @@ class QueuedJob:
     """A waiting job: its id, its job graph, and its submission time in seconds.
 
     Raises:
-        ValueError: If `job_id` is not a non-empty string, `job` not a `JobGraph`, `submit_time` not a finite number,
-            `postponed` negative, or `requested_time` negative, infinite or no number.
+        ValueError: `job_id` is not a non-empty string, `job` is not a `JobGraph`, `submit_time` is not a finite number,
+            `postponed` is negative, or `requested_time` is negative, infinite or not a number.
     """
 
     job_id: str
@@ -56,7 +56,8 @@ class Plan:
     Args:
         start: Jobs to start, in the order in which to allocate them.
         defer: Waiting jobs with the reason to wait.
-        reject: Jobs that can never run on this cluster, or ask for what the policy cannot honour, with the reason.
+        reject: Jobs that can never run on this cluster, or have a requirement that the policy cannot honour, with the
+            reason.
         move: Running jobs with their new placements.
         preempt: Running jobs to stop.
     """
@@ -71,7 +72,7 @@ class Plan:
         """Make the plan's changes to the cluster: jobs leave, jobs that move get their new GPUs, and others start.
 
         Raises:
-            AllocationError: If the cluster is not as the plan expects it, such as after another change; nothing changes
+            AllocationError: The cluster is not as the plan expects it, such as after another change; nothing changes
                 then.
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
@@ -91,8 +92,8 @@ class Explanation:
 
     Args:
         candidates: Possible placements on different GPU sets, best first.
-        refusal: Why the job cannot start, or None if `place` returns the first candidate. A policy that prefers waiting
-            gives a refusal, and may also list candidates.
+        refusal: The reason why the job cannot start; None if `place` returns the first candidate. A policy that prefers
+            to wait gives a refusal, and may also list candidates.
         complete: False if the search for the candidates after the first one ended at its limit, so that better ones may
             be missing.
     """
@@ -103,19 +104,19 @@ class Explanation:
     complete: bool = True
 
     def __str__(self) -> str:
-        """Return the policy and the reason on one line, then a line for each candidate, with its scores."""
+        """Return a line with the policy and the reason, then a line for each candidate, with its scores."""
         first = f"{self.policy}: {self.refusal.reason}" if self.refusal else f"{self.policy}:"
         more = () if self.complete else ("  (the search ended early: better candidates may be missing)",)
         return "\n".join((first, *(f"  {_placement_as_text(one)}" for one in self.candidates), *more))
 
     def to_dict(self, topology: Topology) -> dict[str, Any]:
-        """Convert the explanation to a dictionary that JSON can represent; docs/schemas/place.json describes it.
+        """Return the explanation as a dictionary that JSON can represent; docs/schemas/place.json describes it.
 
         Args:
             topology: The topology of the cluster.
 
         Raises:
-            AllocationError: If GPUs that a pool lends have no UUID, see `Placement.env`.
+            AllocationError: GPUs that a pool lends have no UUID; see `Placement.env`.
         """
         placed = None if self.refusal else self.candidates[0]
         return {

@@ -42,11 +42,13 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Policy(Protocol):
-    """An object that chooses GPUs for jobs. It leaves the cluster as it was, and equal inputs give equal results."""
+    """Protocol of an object that chooses GPUs for jobs. Methods do not change the cluster, and equal inputs give equal
+    results.
+    """
 
     @property
     def name(self) -> str:
-        """The policy's name in tables and on the command line."""
+        """Return the policy's name in tables and on the command line."""
         ...
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
@@ -58,10 +60,10 @@ class Policy(Protocol):
         ...
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs to start, defer or reject at time `now`, in seconds.
+        """Return the jobs to start, defer or reject at time `now`, in seconds.
 
         Args:
-            queue: The waiting jobs, oldest first, each with an id of its own that no running job has.
+            queue: The waiting jobs, oldest first; each id is unique and not that of a running job.
         """
         ...
 
@@ -69,9 +71,9 @@ class Policy(Protocol):
 class SearchPolicy(PolicyDriver):
     """Base of policies that need only one method, `best`; it provides requirement checks, ranking and queueing.
 
-    On a cluster of several machines that a fabric joins, `best` sees one machine after the other, or the machines that
-    share a job, as a cluster of their own: see `cluster_search`. What it answers is kept for machines in equal
-    condition, so options of a policy must not change after its first decision.
+    On a cluster of several machines that a fabric joins, `best` sees one machine at a time, or the machines of a split,
+    as its own cluster; see `cluster_search`. Its results are cached for machines in equal condition, so options of a
+    policy must not change after its first decision.
 
     The queue is strictly first in, first out: no job starts before an older one. A job that can never run is rejected.
     """
@@ -94,7 +96,7 @@ class SearchPolicy(PolicyDriver):
     def best_within(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
-        """Return what `best` returns; a policy that counts the nodes of its searches takes them from `budget`.
+        """Return the result of `best`; a policy that counts the nodes of its searches takes them from `budget`.
 
         When the budget is spent, return the best placement found so far, or raise SearchTimeoutError if there is none.
         """
@@ -163,7 +165,7 @@ class SearchPolicy(PolicyDriver):
         return Effort(self.decision_budget(), self.num_ranking_nodes, max(1, job.num_tasks))
 
     def need_of(self, job: JobGraph, view: ClusterView) -> Hashable:
-        """Return the request of the job and of all that no policy tells apart from it."""
+        """Return the request that the job shares with all jobs that no policy distinguishes from it."""
         return view.exact_request(job)
 
     def lack_of(self, job: JobGraph, view: ClusterView, least_utility: float) -> Refusal | None:
@@ -189,8 +191,8 @@ class SearchPolicy(PolicyDriver):
     def ranked(self, job: JobGraph, cluster: Cluster, effort: Effort) -> Iterator[Placement]:
         """Yield the best placement of each GPU set of a small cluster, best first, by GPU memory if the job states it.
 
-        The search looks at all pairs of GPUs, whatever machines they are on. Partitions of several machines are joined
-        only if there is no placement without that.
+        The search considers all pairs of GPUs, whatever their machines. Partitions of several machines are joined only
+        if there is no other placement.
         """
         limits = memory_limits(job, cluster.topology)
         seen: set[frozenset[int]] = set()

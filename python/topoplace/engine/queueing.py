@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class WaitingJob(Protocol):
-    """A job in a queue, as far as a rule and the queue look at it."""
+    """Protocol of a job in a queue: the attributes that a rule and the queue read."""
 
     postponed: int
-    """Number of points in time at which the job was deferred; current when the job is decided, and when it leaves."""
+    """Number of times at which the job was deferred; current when the job is decided, and when it leaves."""
 
     @property
     def job_id(self) -> str:
@@ -37,7 +37,7 @@ class WaitingJob(Protocol):
 
     @property
     def submit_time(self) -> float:
-        """Return when the job was submitted, in seconds."""
+        """Return the submission time, in seconds."""
         ...
 
     @property
@@ -53,7 +53,7 @@ Outcome = Placement | Refusal | None
 def checked_queue(queue: object, cluster: Cluster) -> tuple[QueuedJob, ...]:
     """Return the queue as a tuple.
 
-    ValueError names the first entry that is not a `QueuedJob`, whose id an entry before it has, or whose job runs.
+    Raise ValueError for the first entry that is not a `QueuedJob`, repeats an id, or whose job already runs.
     """
     entries: tuple[QueuedJob, ...] = _checks.sequence(queue, "queue", ValueError)
     if not set(map(type, entries)) <= {QueuedJob}:
@@ -131,24 +131,24 @@ def walk(
 
 
 class Ask(NamedTuple):
-    """The resources that a job asks for, in the form in which a batch adds them up."""
+    """The resources that a job needs, as a batch adds them up."""
 
     group: Hashable
     """Equal for interchangeable jobs: if one of them does not fit, no other does."""
     gpus: int
-    """Number of GPUs the job needs."""
+    """Number of GPUs that the job needs."""
     needs: tuple[int, ...]
-    """CPUs, MB of memory and drives the job needs, the columns of `Hosts.free`."""
+    """Needs in the columns of `Hosts.free`: thousandths of CPUs, MB of memory, and drives."""
 
 
 class BatchRule(Protocol):
     """An interface for rules that decide several waiting jobs at once.
 
-    A rule copies the free resources when it is created; `decide` takes from this copy, and `free` returns what is left.
+    A rule copies the free resources when it is created; `decide` takes from this copy, and `free` returns the rest.
     """
 
     def ask(self, entry: QueuedJob) -> Ask | Refusal:
-        """Return the resources a job needs; if it can never run, return the refusal instead."""
+        """Return the resources that a job needs; for a job that can never run, return the refusal instead."""
         ...
 
     def free(self) -> tuple[int, Sequence[int]]:
@@ -156,14 +156,14 @@ class BatchRule(Protocol):
         ...
 
     def room(self, group: Hashable) -> int:
-        """Return at most how many jobs of this group find a place among what is free now; this takes little time."""
+        """Return a quick upper bound on the number of jobs of this group that fit the free resources."""
         ...
 
     def decide(self, batch: Sequence[QueuedJob]) -> tuple[list[tuple[QueuedJob, Outcome]], bool]:
         """Return the decided jobs with their outcomes, and True if jobs of the batch disturbed each other.
 
-        A job with outcome None may be tried again in a later batch. Jobs that are not returned found no place; if jobs
-        disturbed each other, they might in a batch of their own.
+        A job with outcome None may be tried again in a later batch. Jobs that are not returned found no placement; if
+        jobs disturbed each other, they may find one in a batch of their own.
         """
         ...
 
@@ -176,15 +176,16 @@ class _Group(NamedTuple):
 
 
 _Member = tuple[QueuedJob, _Group]
-"""A job with the group that it belongs to."""
+"""A job with its group."""
 
 
 class BatchWalk:
-    """A walk along a queue in batches. A batch takes jobs, oldest first, and skips those that exceed what is left free.
+    """A walk along a queue in batches. A batch takes jobs, oldest first, and skips those that exceed the remaining
+    resources.
 
-    A job that cannot be placed is not tried again in this walk, and nor are jobs with the same request. But if jobs of
-    its batch disturbed each other, it is first tried once more in its own batch. A batch has no more jobs of one
-    group than the rule sees room for. So its size depends on what is free, and not on how many jobs wait.
+    A job that cannot be placed is not tried again in this walk, nor are jobs with the same request. But if jobs of its
+    batch disturbed each other, it is first tried once more in its own batch. A batch has no more jobs of one group than
+    the rule's `room`. Its size therefore depends on the free resources, and not on the number of waiting jobs.
 
     repeat: False to decide one batch only.
     """
@@ -212,7 +213,9 @@ class BatchWalk:
                 jobs.append((number, entry))
 
     def plan(self) -> Plan:
-        """Return the plan that results from deciding batch after batch until no job is left to try, or one batch."""
+        """Return the plan that results from deciding batch after batch until no job is left to try; one batch without
+        `repeat`.
+        """
         while batch := self._next_batch():
             self._decide(batch)
             if not self._repeat:

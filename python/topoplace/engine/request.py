@@ -30,7 +30,8 @@ Built = TypeVar("Built")
 _NO_SLICES: Final[Sequence[PresentSlice]] = ()
 _MAX_COMPARED_EDGES = 256
 _EXACT_GPUS = 8
-"""Up to this many free GPUs the mapping is found by exact search, which takes microseconds; above it by bisection."""
+"""Largest number of free GPUs for which the mapping is found by exact search, in microseconds; above it, by bisection.
+"""
 
 
 _resources = attrgetter(
@@ -52,8 +53,9 @@ _resources = attrgetter(
 def resource_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs with equal resource needs and constraints; communication is ignored.
 
-    It contains the numbers of tasks, processes, CPUs and drives, the host memory, the share, model and memory of GPUs,
-    `single_machine`, `anti_affinity`, the requirements on the machines that share the job, and its groups.
+    It contains the numbers of tasks, processes, CPUs and drives, the host memory, and the share, model and memory of
+    GPUs. It also contains `single_machine`, `anti_affinity`, the requirements on the machines of the job, and its
+    groups.
     """
     return _resources(job)
 
@@ -61,10 +63,10 @@ def resource_key(job: JobGraph) -> Hashable:
 def request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that have the same possible placements with the same scores.
 
-    It contains the `resource_key`, the edges, what they are used for, the profile, the memory bandwidth, and whether
-    the job asks for a utility; `min_utility` itself, `bandwidth_sensitive` and `tflop` are not in it. Jobs of more than
-    256 edges have equal keys only if they share one tuple of edges, and so their collectives, if they state any. The
-    caller must keep this object alive, as the key contains its id.
+    It contains the `resource_key`, the edges, the collectives, the profile, the memory bandwidth, and whether the job
+    has a `min_utility`. It does not contain `min_utility` itself, `bandwidth_sensitive` and `tflop`. Jobs of more than
+    256 edges have equal keys only if they share one tuple of edges, and with it their collectives. The caller must keep
+    this tuple alive, as the key contains its id.
     """
     edges: Hashable = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.edges)
     sends = not (job.stated_collectives or job.name in PATTERN_KINDS) or isinstance(edges, int)
@@ -73,7 +75,9 @@ def request_key(job: JobGraph) -> Hashable:
 
 
 def exact_request_key(job: JobGraph) -> Hashable:
-    """Return a key that is equal for jobs between which no policy can tell a difference: `request_key` and the rest."""
+    """Return a key that is equal for jobs that no policy can distinguish: `request_key` and all fields that it leaves
+    out.
+    """
     return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, job.roles, job.tflop)
 
 
@@ -131,37 +135,38 @@ class JobRequest:
         self._mapped: Memo[tuple[MachineClass, Mask], tuple[int, ...]] = Memo()
 
     def table(self, key: Hashable, build: Callable[[], Built]) -> Built:
-        """Return the object that `build` derived from this request on first use; it is cached under `key`."""
+        """Return the result of `build`, which derives it from this request; it is cached under `key`."""
         found: Built = self._tables.get_or_build(key, build)
         return found
 
     @property
     def fits_any_machine(self) -> bool:
-        """True if any machine with room for all tasks serves the job."""
+        """Return True if any machine with room for all tasks serves the job."""
         return not (self.anti_affine or self.needs_sockets)
 
     @cached_property
     def weight(self) -> float:
-        """The sum of the weights of the job graph's edges."""
+        """Return the sum of the weights of the job graph's edges."""
         return sum(weight for _, _, weight in self.job.edges)
 
     @cached_property
     def mean_weight(self) -> float:
-        """The mean weight of the job graph's edges; 0 without edges."""
+        """Return the mean weight of the job graph's edges; 0 without edges."""
         return self.weight / len(self.job.edges) if self.job.edges else 0.0
 
     @cached_property
     def classes_that_fit(self) -> list[MachineClass]:
-        """The classes of machines whose GPUs can run the whole job when idle; CPUs and memory are not compared.
+        """Return the classes of machines whose GPUs can run the whole job when idle; CPUs and memory are not compared.
 
-        Empty if the job's tasks may not share a machine.
+        Return [] if the job's tasks may not share a machine.
         """
         classes = [] if self.anti_affine else self._topology.derived(MachineClasses).classes
         return [one for one in classes if self._idle_regions(one)]
 
     @cached_property
     def communication_range(self) -> tuple[float, float]:
-        """The lowest and the highest communication cost of the job on a single idle machine; (0, 0) if it fits none.
+        """Return the lowest and the highest communication cost of the job on a single idle machine; (0, 0) if it fits
+        none.
 
         Both are exact on machines of up to 8 GPUs in which every pair has a path; otherwise they are estimates.
         """
@@ -181,7 +186,9 @@ class JobRequest:
 
     @cached_property
     def memory_limits(self) -> Sequence[float]:
-        """The limits on GPU memory (GB) under which to try to place the job, in this order; see `memory_limits`."""
+        """Return the limits on GPU memory (GB) to try for the job, in this order; see `memory_limits` in
+        `engine.admission`.
+        """
         return memory_limits(self.job, self._topology)
 
     def suitable(self, machine_class: MachineClass, most_memory_gb: float = math.inf) -> Mask:
@@ -198,15 +205,15 @@ class JobRequest:
 
     @cached_property
     def whole(self) -> JobGraph:
-        """The same job with whole GPUs; for searches that see only the GPUs of which it can get what it needs."""
+        """Return the same job with whole GPUs, for searches that see only GPUs that can serve the job."""
         return self.job.with_(gpu_fraction=1.0, mig=None) if self.takes_parts else self.job
 
     def free_on(
         self, machine_class: MachineClass, state: MachineState, *, reslicing: Reslicing = Reslicing.NONE
     ) -> Mask:
-        """Return the GPUs of a machine of which the job can get what it needs; models and memory are not compared.
+        """Return the GPUs of a machine that can serve the job now; models and memory are not compared.
 
-        state: one that sees shares if the job takes parts of GPUs. reslicing: as for `left_on`.
+        state: a state that sees shares if the job takes parts of GPUs. reslicing: as for `left_on`.
         """
         if not (self.takes_parts or (reslicing and state.slices)):
             return state.free
@@ -216,10 +223,10 @@ class JobRequest:
     def left_on(
         self, machine_class: MachineClass, state: MachineState, *, reslicing: Reslicing
     ) -> tuple[int, ...]:
-        """Return the thousandths of each GPU of a machine that the job may choose from; 0 if it is not enough for it.
+        """Return the thousandths of each GPU of a machine that are free for the job; 0 if they are not enough.
 
-        state: one that sees shares. For a MIG slice, thousandths of memory in no job's slice count, and at least those
-        that the request needs. Models and memory are not compared.
+        state: a state that sees shares. For a MIG slice, the thousandths are those of memory in no job's slice, but at
+        least those that the request needs. Models and memory are not compared.
         """
         if not state.slices and self.job.mig is None:
             return state.left
@@ -256,9 +263,9 @@ class JobRequest:
     def regions(self, machine_class: MachineClass, free: Mask) -> list[Mask]:
         """Return the sets of GPUs of one machine from which the job may take its GPUs.
 
-        The only set is `free` if it is large enough, or for a job in one socket the free GPUs of each large enough one.
-        If the machine's GPUs are only allocated in fixed partitions, the sets are the free partitions of exactly the
-        job's size.
+        The only set is `free`, if it is large enough. For a job in one socket, the sets are the free GPUs of each
+        socket with enough of them. If the machine's GPUs are only allocated in fixed partitions, the sets are the free
+        partitions of exactly the job's size.
         """
         if machine_class.partitions:
             legal = (part for part in machine_class.partitions if part & free == part)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
 NOT_HONOURED: Final = "cannot be honoured"
-"""What the reason of every such refusal says."""
+"""The words in the reason of every refusal of a requirement."""
 _LACK_OF_POLICY: Final = {
     "gpu_fraction": "gives whole GPUs only",
     "mig": "gives whole GPUs only",
@@ -34,7 +34,7 @@ _LACK_OF_POLICY: Final = {
 }
 """The reason for refusing each requirement that only some policies honour; all policies honour the others."""
 SPREADS_SHARES: Final = "spread over shared GPUs"
-"""What a policy names in `honours` that honours `spread="gpu"`."""
+"""The entry in `honours` of a policy that honours `spread="gpu"`."""
 _LEVELS: Final = frozenset(("within", "prefer", "spread"))
 BY_LEVEL: Final = _LEVELS | {"max_machines"}
 """Requirements on the machines that share a job, which the engine honours for every policy that decides by machines."""
@@ -49,8 +49,7 @@ def cannot_honour(
 ) -> Refusal | None:
     """Return the refusal of the first requirement that the policy or the cluster cannot honour; None if there is none.
 
-    policy: its name. honours: the requirements among `gpu_fraction`, `drives`, `memory_bandwidth` and `min_utility`
-    that it honours.
+    policy: name of the policy. honours: the requirements that it honours beyond those of every policy.
     """
     for name in job.requirements:
         if name in _LACK_OF_POLICY and name not in honours:
@@ -126,7 +125,7 @@ def _no_group_level(name: str, cluster: Cluster) -> str | None:
 
 
 def refused(job: JobGraph, name: str, lack: str) -> Refusal:
-    """Return the refusal of a requirement, by its name and value. lack: why it cannot be honoured."""
+    """Return the refusal of a requirement, with its name and value. lack: why it cannot be honoured."""
     value = getattr(job, name)
     shown = f"{value:g}" if isinstance(value, float) else repr(value)
     stated = name if name == "groups" else f"{name} = {shown}"

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class Reservation(NamedTuple):
-    """A time in which a job is expected to hold the GPUs of a placement, in seconds."""
+    """The period in which a job is expected to hold the GPUs of a placement; times in seconds."""
 
     job_id: str
     job: JobGraph
@@ -30,12 +30,14 @@ class Reservation(NamedTuple):
 
 
 def end_of(start: float, seconds: float) -> float:
-    """Return the end of a time that begins at `start`; it is later, even if the time is shorter than a clock tick."""
+    """Return the end of a period that begins at `start`; it is later than `start`, even for a period below a clock
+    tick.
+    """
     return max(start + seconds, math.nextafter(start, math.inf))
 
 
 def expected_start(job: JobGraph, running: Sequence[Reservation], policy: Policy, cluster: Cluster) -> float:
-    """Return when the policy can place a job at the earliest, as running jobs end; infinite if it never can.
+    """Return the earliest time, in seconds, at which the policy can place a job as running jobs end; infinite if never.
 
     running: the running jobs, the first to end first.
     """
@@ -44,15 +46,15 @@ def expected_start(job: JobGraph, running: Sequence[Reservation], policy: Policy
 
 
 def whole_gpus(job: JobGraph) -> int:
-    """Return how many whole GPUs a job needs."""
+    """Return the number of whole GPUs that a job needs."""
     return 0 if job.takes_parts else job.num_tasks
 
 
 def spare_gpus(job: JobGraph, start: float, running: Sequence[Reservation], cluster: Cluster) -> float:
-    """Return how many whole GPUs jobs may take that still run at `start`, at most, without delaying a job until later.
+    """Return the upper bound on whole GPUs that jobs may hold past `start` without a delay of the job that starts then.
 
-    running: the running jobs, the first to end first. It is infinite if the job needs parts of GPUs only, or never
-    starts.
+    running: the running jobs, the first to end first. The result is infinite if the job needs only parts of GPUs, or
+    never starts.
     """
     if job.takes_parts or start == math.inf:
         return math.inf
@@ -73,7 +75,7 @@ def would_delay(
     policy: Policy,
     cluster: Cluster,
 ) -> bool:
-    """Return True if a job that is expected to start at `start` could not if `candidate` began now.
+    """Return True if a job that is expected to start at `start` could not do so if `candidate` began now.
 
     running: the running jobs, the first to end first.
     """
@@ -100,7 +102,7 @@ def has_room(job: JobGraph, policy: Policy, cluster: Cluster) -> bool:
 
 
 class Timetable:
-    """The reservations of running and waiting jobs; no two of them need the same resources at one time."""
+    """The reservations of running and waiting jobs; no two need the same resources at the same time."""
 
     def __init__(self, running: Sequence[Reservation], policy: Policy, cluster: Cluster, now: float) -> None:
         self._reserved = list(running)
@@ -122,9 +124,10 @@ class Timetable:
         excluded: Iterable[str] = (),
         latest: float = math.inf,
     ) -> Reservation | None:
-        """Reserve the earliest time in which the job fits next to all others for `seconds`; None if there is none.
+        """Reserve and return the earliest period of `seconds` in which the job fits next to all others; None if there
+        is none.
 
-        excluded: the machines that the job must not get. latest: when it begins at the latest, in seconds.
+        excluded: the machines that the job must not get. latest: limit on the start, in seconds.
         """
         excluded = tuple(excluded)
         busy = self._used if job.takes_parts else self._touched
@@ -140,7 +143,7 @@ class Timetable:
         return None
 
     def started(self, job_id: str) -> None:
-        """Note that a job with a reservation now runs on the cluster."""
+        """Record that a job with a reservation now runs on the cluster."""
         self._running.add(job_id)
 
     def _note(self, reservation: Reservation) -> None:

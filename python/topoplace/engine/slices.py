@@ -1,4 +1,4 @@
-"""The MIG slices of a job on the GPUs that a policy chose for it, and which of these GPUs have to be resliced."""
+"""The MIG slices of a job on the GPUs that a policy chose for it, and the GPUs to reslice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def slices_for(
 ) -> tuple[tuple[MigSlice, ...], tuple[int, ...]]:
     """Return the slice of each GPU, () for a job without a profile, and the GPUs to reslice, ascending.
 
-    gpus: each with room for the job.
+    gpus: GPUs that each have room for the job.
     """
     native = cluster.native
     if job.mig is None:

@@ -1,4 +1,4 @@
-"""What monitoring tells of running jobs: readings of the network, and the runs that have ended."""
+"""Telemetry of running jobs: readings of the network, and finished runs."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ class Reading:
     """The network loads of running jobs at one time, in seconds.
 
     Args:
-        sent: By job id, the load that the job puts on the network of each machine it uses, by machine number, as a
-            fraction of the capacity of the machine's interface.
+        sent: By job id and machine number, the load that the job puts on the machine's network, as a fraction of the
+            capacity of its interface.
 
     Raises:
-        ValueError: For a time or a load that is not finite, or a negative load.
+        ValueError: A time or a load is not finite, or a load is negative.
     """
 
     time: float
@@ -36,13 +36,13 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class FinishedRun:
-    """A run that has ended. start, end: seconds. num_remote: how many of its GPUs were remote.
+    """A finished run. start, end: seconds. num_remote: the number of its GPUs that were remote.
 
     Args:
         application: The name in `JobGraph.profile`; None for a job without one.
 
     Raises:
-        ValueError: Unless `start` and `end` are finite and in this order.
+        ValueError: `start` or `end` is not finite, or `end` is before `start`.
     """
 
     job_id: str
@@ -66,34 +66,34 @@ class FinishedRun:
 
 @runtime_checkable
 class Observer(Protocol):
-    """An interface for objects that consume telemetry, in the order of time."""
+    """Protocol of an object that consumes telemetry, in the order of time."""
 
     def measured(self, reading: Reading) -> None:
-        """Take note of a reading."""
+        """Handle a reading."""
         ...
 
     def finished(self, run: FinishedRun) -> None:
-        """Take note of a run that has ended."""
+        """Handle a finished run."""
         ...
 
 
 class TelemetryLog:
-    """An observer that keeps everything, to be analysed or given to another observer later."""
+    """An observer that stores everything, to analyse or replay it later."""
 
     def __init__(self) -> None:
         self.readings: list[Reading] = []
         self.runs: list[FinishedRun] = []
 
     def measured(self, reading: Reading) -> None:
-        """Keep a reading."""
+        """Store a reading."""
         self.readings.append(reading)
 
     def finished(self, run: FinishedRun) -> None:
-        """Keep a run."""
+        """Store a finished run."""
         self.runs.append(run)
 
     def replay(self, observer: Observer) -> None:
-        """Give all readings and runs to `observer` in the order of time; at equal times, runs come first."""
+        """Pass all readings and runs to `observer` in the order of time; at equal times, runs come first."""
         events = [(run.end, 0, run) for run in self.runs] + [(each.time, 1, each) for each in self.readings]
         for _, _, event in sorted(events, key=lambda event: event[:2]):
             if isinstance(event, Reading):

@@ -1,4 +1,4 @@
-"""Collectives: which tasks of a job communicate as a group, in which operation, and what each pair carries for it."""
+"""Collectives: the groups of tasks that communicate in one operation, and the GB that each pair carries for it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ PATTERN_KINDS: Final[Mapping[str, str]] = MappingProxyType(
 class Collective:
     """An operation in which a group of tasks exchanges data in each step of a job.
 
-    What `gigabytes` counts, and what each pair of neighbours carries for b of them among n tasks, both directions
-    together:
+    The table says what `gigabytes` counts. For b of them among n tasks, it has the GB that each pair of neighbours
+    carries, both directions together:
 
     | kind | `gigabytes` | carried |
     |---|---|---|
@@ -50,15 +50,15 @@ class Collective:
 
     With `shares`, a task gives b * shares[j] / sum(shares) to task j of an all_to_all, in place of b / n.
 
-    In a ring, each task communicates with the next one, and the last with the first; so two tasks have both halves of
-    it between them, twice as much. A chain has no way back.
+    In a ring, each task sends to the next one, and the last task to the first. Two tasks therefore carry twice as much:
+    both halves of the ring run between them. A chain has no way back.
 
     Raises:
         JobGraphError: Names the invalid argument and its value.
     """
 
     kind: str
-    """all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or send."""
+    """Kind: all_reduce, all_gather, reduce_scatter, all_to_all, broadcast or send."""
     tasks: tuple[int, ...]
     """At least two tasks, in the order of their ring or chain."""
     gigabytes: float
@@ -66,7 +66,7 @@ class Collective:
     dimension: str = "all"
     """The dimension of parallelism, such as "tensor", whose collectives all run at the same time."""
     shares: tuple[float, ...] = ()
-    """For an all_to_all whose tasks get unequal parts, such as popular experts: each one's weight; () if equal."""
+    """Weight of each task in an all_to_all of unequal parts, such as with popular experts; () for equal parts."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
@@ -111,7 +111,9 @@ def _checked_tasks(tasks: Iterable[Any]) -> tuple[int, ...]:
 
 
 def checked(collectives: Iterable[Any], num_tasks: int) -> tuple[Collective, ...]:
-    """Return the collectives of a job as a tuple; JobGraphError names one that is none, or has other tasks."""
+    """Return the collectives of a job as a tuple; JobGraphError names an item that is no collective or has an unknown
+    task.
+    """
     given = _checks.ordered(collectives, "collectives", JobGraphError)
     for i, one in enumerate(given):
         _checks.instance(one, Collective, f"collectives[{i}]", JobGraphError)
@@ -124,8 +126,8 @@ def checked(collectives: Iterable[Any], num_tasks: int) -> tuple[Collective, ...
 def implied(name: str, num_tasks: int, edges: Edges) -> tuple[Collective, ...]:
     """Return the collectives of a job that states none.
 
-    A job with the name and the edges of a pattern in `PATTERN_KINDS` means its collective; any other sends along its
-    edges.
+    A job with the name and the edges of a pattern in `PATTERN_KINDS` has the pattern's collective. Any other job sends
+    along its edges.
     """
     if name in PATTERN_KINDS and edges and edges == edges_of(name, (num_tasks,)):
         return of_pattern(name, num_tasks)
@@ -133,7 +135,7 @@ def implied(name: str, num_tasks: int, edges: Edges) -> tuple[Collective, ...]:
 
 
 def of_pattern(name: str, num_tasks: int) -> tuple[Collective, ...]:
-    """Return what a pattern of `PATTERN_KINDS` means, which has edges."""
+    """Return the collective of a pattern of `PATTERN_KINDS` with at least two tasks."""
     return (Collective(PATTERN_KINDS[name], tuple(range(num_tasks)), 1.0),)
 
 
@@ -165,20 +167,20 @@ class Batch(NamedTuple):
 
     kind: str
     tasks: Ints
-    """(c, n) the tasks of each, in the order of their ring or chain."""
+    """(c, n) the tasks of each collective, in the order of its ring or chain."""
     carried: NDArray[np.float64]
-    """(c,) the GB between two neighbours, both directions together; the least of all pairs where they differ."""
+    """(c,) the GB between two neighbours, both directions together; the smallest of all pairs if they differ."""
     received: NDArray[np.float64] | None = None
-    """(c, n) the GB that each task gets from each other one, if they differ."""
+    """(c, n) the GB that each task gets from each other task, if tasks get different amounts; else None."""
 
     @property
     def pairs(self) -> tuple[Ints, Ints]:
-        """Return the places, in the tasks of a collective, of both ends of each pair that communicates."""
+        """Return the positions, among a collective's tasks, of both ends of each pair that communicates."""
         return _pairs(_CARRIED[self.kind][0], self.tasks.shape[1])
 
 
 def batches(collectives: Iterable[Collective]) -> Mapping[str, tuple[Batch, ...]]:
-    """Return the collectives of each dimension, alike ones together, in the order of their first one."""
+    """Return the collectives of each dimension in batches of one kind and size, in the order of first collectives."""
     of_dimension: dict[str, list[Collective]] = {}
     for one in collectives:
         of_dimension.setdefault(one.dimension, []).append(one)
@@ -219,7 +221,7 @@ _KIND_OF: Final[Mapping[str, str]] = MappingProxyType(
 
 
 def arrays_of(traffic: Mapping[str, Sequence[Batch]]) -> JobCollectives:
-    """Return the collectives of each dimension for the kernels, a phase for each."""
+    """Return the collectives for the kernels; each dimension is one phase."""
     from topoplace.kernels import JobCollectives
     from topoplace.kernels.job_traffic import KINDS as WAYS
 
@@ -255,13 +257,13 @@ def _received(batch: Batch) -> NDArray[np.float64]:
 def summed_edges(collectives: Sequence[Collective]) -> Edges:
     """Return the GB that each pair of tasks carries for all collectives, sorted: (a, b, GB) with a < b.
 
-    JobGraphError if the collectives have more than `MAX_EDGES` pairs.
+    Raise JobGraphError if the collectives have more than `MAX_EDGES` pairs.
     """
     return edge_tuples(*summed(collectives))
 
 
 def summed(collectives: Sequence[Collective]) -> tuple[Ints, Ints, NDArray[np.float64]]:
-    """Return what `summed_edges` returns as arrays: a, b and GB of each pair; errors are the same."""
+    """Return the result of `summed_edges` as three arrays, a, b and GB of each pair; errors are the same."""
     listed = _batches_of(collectives)
     total = sum(len(one.tasks) * _number_of_pairs(one.kind, one.tasks.shape[1]) for one in listed)
     if total > MAX_EDGES:
@@ -306,4 +308,4 @@ _CARRIED: Final[Mapping[str, tuple[Shape, Callable[[int], float]]]] = {
     "broadcast": ("chain", lambda n: 1.0),
     "send": ("chain", lambda n: 1.0),
 }
-"""Which pairs communicate in a collective among n tasks, and what each carries of its GB."""
+"""The pairs that communicate in a collective among n tasks, and the share of its GB that each pair carries."""

@@ -16,7 +16,7 @@ SOCKET: Final = "socket"
 _SIZE: Final = re.compile(r"[0-9]{1,9}")
 _LAST_TASK: Final = (1 << 31) - 1
 INNER_LEVELS: Final = (MACHINE, SOCKET)
-"""The levels of a group that every cluster has, besides those of its fabric."""
+"""The levels for groups that every cluster has, besides those of its fabric."""
 GPU: Final = "gpu"
 """The level of `spread` for jobs that take parts of GPUs."""
 
@@ -25,18 +25,20 @@ GPU: Final = "gpu"
 class Group:
     """Tasks of a job that must be in one domain of a level, or should be.
 
-    If one machine has them all, they are together whatever the level, but for "socket".
+    Tasks on one machine are in one domain of every level except "socket".
 
     Raises:
-        JobGraphError: Names a wrong field, or says that the group asks for nothing.
+        JobGraphError: Names a wrong field, or says that the group has neither `within` nor `prefer`.
     """
 
     tasks: tuple[int, ...]
     """The tasks, ascending."""
     within: str | None = None
-    """The level of which one domain must have all these tasks: "socket", "machine", or a level of the fabric."""
+    """Level at which one domain must have all these tasks: "socket", "machine" or a level of the fabric; None if none
+    must.
+    """
     prefer: str | None = None
-    """The level of which one domain should have all these tasks, if that is possible."""
+    """Level at which one domain should have all these tasks, if possible; None if none should."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
@@ -62,17 +64,17 @@ _FIELDS: Final = tuple(field.name for field in fields(Group))
 
 
 class SizedGroups(NamedTuple):
-    """Groups as a short text names them, and the level of their domains."""
+    """Groups that a short text names, and the level of their domains."""
 
     sizes: int | tuple[int, ...] | str
-    """As `JobGraph.grouped` takes them: the size of consecutive groups, a size for each, or the name of a dimension."""
+    """The size of consecutive groups, a size for each, or the name of a dimension, as for `JobGraph.grouped`."""
     level: str
 
 
 def sized_groups(text: str) -> SizedGroups:
     """Read groups such as "48@nvlink_domain", "16+16+8@rack" with a size for each, or "tensor@machine".
 
-    JobGraphError for other text.
+    Raise JobGraphError for other text.
     """
     what, _, level = (part.strip() for part in text.partition("@"))
     sizes = [size.strip() for size in what.split("+")]
@@ -93,7 +95,7 @@ def sized_groups(text: str) -> SizedGroups:
 def checked_groups(value: object, what: str) -> tuple[Group, ...]:
     """Return groups, given as `Group` objects or as mappings with its fields, sorted and without repetitions.
 
-    JobGraphError names what is wrong, such as two required groups of which neither is inside the other.
+    Raise JobGraphError for a fault, such as two required groups that overlap and are not nested.
     """
     if value == ():
         return ()
@@ -108,7 +110,7 @@ def checked_groups(value: object, what: str) -> tuple[Group, ...]:
 def blocks(num_tasks: int, sizes: object) -> list[tuple[int, ...]]:
     """Return tasks 0 .. num_tasks - 1 in consecutive blocks; JobGraphError names a wrong size.
 
-    sizes: the size of every block, of which the last may be shorter, or a size for each.
+    sizes: the size of all blocks (the last may be smaller), or a size for each.
     """
     if isinstance(sizes, Iterable):
         listed = _checks.ordered(sizes, "groups", JobGraphError)

@@ -1,9 +1,9 @@
-"""Predicts how much two jobs slow each other down from what is known of each alone: a ridge regression.
+"""Prediction of how much two jobs slow each other down, by ridge regression on measurements of each job alone.
 
 The logarithm of the slowdown is linear in features of the two job kinds and in the product of two of them. The features
-of a kind are its loss by spreading two GPUs over sockets (which stands for its share of communication), the loss by
-running on several GPUs instead of one, the logarithm of its batch size, its number of GPUs, and the logarithm of its
-run time. SC'17 (section 3.3) names batch size and communication as what decides, and predicts by a profile of pairs.
+of a kind are its loss by spreading two GPUs over sockets (a measure of communication) and by running on several GPUs
+instead of one. Further features are the logarithms of its batch size and run time, and its number of GPUs. SC'17
+(section 3.3) says that batch size and communication decide, and predicts by a profile of pairs.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ _PENALTY: Final = 1.0
 """Weight of the squared coefficients, for features scaled to standard deviation 1."""
 _BATCH: Final = re.compile(r"0*[1-9]\d{0,8}", re.ASCII)
 LEAST_PAIRS: Final = 26
-"""Measured pairs needed: two for each coefficient."""
+"""The number of measured pairs needed: two for each coefficient."""
 
 
 @dataclass(frozen=True, slots=True)
 class InterferenceModel:
-    """A fitted model.
+    """A fitted model of the slowdown of pairs of jobs.
 
-    rms_error: root of the mean squared error of the measured slowdowns, each being left out of the fit in turn. most:
-    logarithm of the largest slowdown measured, which no prediction exceeds.
+    rms_error: root of the mean squared error of the measured slowdowns, each left out of the fit in turn. most:
+    logarithm of the largest measured slowdown; no prediction exceeds it.
     """
 
     features: Mapping[JobKind, tuple[float, ...]]
@@ -58,9 +58,9 @@ def fitted(
 ) -> InterferenceModel:
     """Fit a model to measured slowdowns.
 
-    kinds: job kinds that the model is to know. alone: measured run times of kinds alone. ValueError if fewer than 26
-    pairs have all features: a batch size in the name ("alexnet/4"), and times alone on one GPU, and on two GPUs of one
-    and of two sockets.
+    kinds: job kinds for which the model predicts. alone: measured run times, in seconds, of kinds alone. Raise
+    ValueError if fewer than 26 pairs have all features: a batch size in the name ("alexnet/4"), and times alone on one
+    GPU, on two GPUs of one socket, and on two GPUs of two sockets.
     """
     features = {kind: known for kind in kinds if (known := features_of(kind, alone))}
     pairs = [pair for pair in slowdowns if pair[:2] in features and pair[2:] in features]

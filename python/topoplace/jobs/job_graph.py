@@ -38,11 +38,10 @@ _written: Callable[[JobGraph], str] = _above.given("written_job")
 class JobGraph:
     """A job: its tasks, each of which needs one GPU, and how much each pair of tasks communicates.
 
-    Build a job graph from a pattern (`ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce`,
-    `independent`), in which every edge has weight 1, from how a training job is divided, with `parallel` or
-    `from_collectives`, from the jobs of several roles, with `joined`, from any graph, with `from_edges`, `from_matrix`
-    or `from_networkx`, or from what a job did, with `from_traffic` or `from_nccl_log`. Add requirements with `with_`.
-    Job graphs are immutable, hashable and picklable.
+    Patterns with edges of weight 1 are `ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce` and
+    `independent`. `parallel` and `from_collectives` build training jobs; `joined` combines the jobs of several roles.
+    `from_edges`, `from_matrix` and `from_networkx` read any graph; `from_traffic` and `from_nccl_log` read what a job
+    did. Add requirements with `with_`. Job graphs are immutable, hashable and picklable.
 
     Raises:
         JobGraphError: Names the invalid argument, index and value.
@@ -55,11 +54,13 @@ class JobGraph:
     bandwidth_sensitive: bool = False
     """True if the job runs slower on slower links (MAPA's distinction)."""
     min_utility: float = 0.0
-    """Minimum utility, 0..1: under `LeastTime` and `TopoAwareP`, the job waits for a placement that has it."""
+    """Minimum utility, 0..1: under `LeastTime` and `TopoAwareP`, the job waits for a placement with at least this
+    utility.
+    """
     gpu_memory_gb: float | None = None
-    """Memory needed on each GPU, GB."""
+    """Memory needed on each GPU, GB; None if unknown."""
     gpu_model: str | tuple[str, ...] | None = None
-    """Required model of every GPU; a tuple of models if any of them will do."""
+    """Required model of every GPU, or a tuple of accepted models; None for any."""
     gpu_fraction: float = 1.0
     """Share of each GPU that the job uses: 0.001 to 1, in steps of 0.001. Below 1, other jobs may share its GPUs."""
     cpus: float | None = None
@@ -73,47 +74,56 @@ class JobGraph:
     profile: str | None = None
     """Name of the job's performance profile, such as "alexnet/1"."""
     memory_bandwidth: float | None = None
-    """Bandwidth of host memory needed by the whole job, GB/s (SC'17's t_bw)."""
+    """Bandwidth of host memory needed by the whole job, GB/s (SC'17's t_bw); None if unknown."""
     processes: int = 1
     """Number of host processes that drive the GPUs, each with an equal share of `cpus` and `memory_gb`. They get tasks
     in blocks: task i belongs to process i * processes // num_tasks."""
     drives: int = 0
     """Number of storage devices that the job needs exclusively."""
     within: str | None = None
-    """Level of the fabric, such as "nvlink_domain": if several machines share the job, they are in one domain of it.
-    "machine" becomes `single_machine`, and "socket" a group of all tasks."""
+    """Level of the fabric, such as "nvlink_domain": all machines of the job must be in one domain of this level.
+    "machine" becomes `single_machine`, and "socket" a group of all tasks.
+    """
     prefer: str | None = None
-    """Level of the fabric of which one domain is preferred, even if that takes more machines. "machine" and "socket"
-    become a group of all tasks."""
+    """Level of the fabric: one domain of this level is preferred for the job, even if that takes more machines.
+    "machine" and "socket" become a group of all tasks.
+    """
     spread: str | None = None
-    """Level of the fabric, such as "rack": no two machines of the job are in the same domain of it; or "gpu": of shared
-    GPUs, the job takes the emptiest."""
+    """Level of the fabric, such as "rack": no two machines of the job may be in one domain of this level. With "gpu", a
+    job that shares GPUs gets the emptiest ones.
+    """
     max_machines: int | None = None
-    """The most machines that may share the job."""
+    """Limit on the number of machines of the job; None for no limit."""
     same_gpus: bool = False
-    """True if every machine that shares the job must give GPUs of the same local numbers, such as one rail's."""
+    """True if every machine of the job must give GPUs with the same local numbers, such as those of one rail."""
     priority: int = 0
-    """For queues that go by priority: jobs with a higher one come first."""
+    """Priority in queues that use one: jobs with a higher number come first."""
     group: str | None = None
-    """The user or group whose share and quota of a queue count."""
+    """The user or group whose share and quota count in queues."""
     mig: str | None = None
-    """MIG profile, such as "1g.10gb": each task gets a slice of it, on its own GPU. Links between slices count as
-    those between their GPUs."""
+    """MIG profile, such as "1g.10gb": each task gets a slice of this profile, on its own GPU; None for no slices. Links
+    between slices count as those between their GPUs.
+    """
     groups: tuple[Group, ...] = ()
-    """Tasks that must or should be in one domain of a level; see `grouped`. Required groups are nested or apart."""
+    """Groups of tasks that must or should be in one domain of a level; see `grouped`. Required groups are nested or
+    disjoint.
+    """
     balanced: str | None = None
-    """Level, "machine" or one of the fabric: no more of its domains than needed share the job, as evenly as can be."""
+    """"machine" or a level of the fabric: the fewest possible domains of this level share the job, as evenly as
+    possible.
+    """
     stated_collectives: tuple[Collective, ...] = ()
-    """The collectives, if they are not those that the name and the edges imply; read `collectives`, which has both. The
-    edges are the sums of what they carry, unless other ones are given."""
+    """The collectives, if they are not those that the name and the edges imply; () if they are. Read `collectives`,
+    which has either. The edges are the sums of the collectives' GB, unless other edges are given.
+    """
     roles: tuple[tuple[str, int], ...] = ()
-    """The name and the number of tasks of each role of a job that `joined` made; `dimensions` has their tasks."""
+    """The name and the number of tasks of each role of a job from `joined`; `dimensions` has the tasks themselves."""
     tflop: float | None = None
-    """What a task computes in a step, in 10¹² floating-point operations, of the task with the most; None if unknown."""
+    """10¹² floating-point operations in a step of the task that computes most; None if unknown."""
 
     @property
     def gpu_thousandths(self) -> int:
-        """Return `gpu_fraction` in thousandths, in which clusters count shares."""
+        """Return `gpu_fraction` in thousandths, the unit in which clusters count shares."""
         return round(self.gpu_fraction * WHOLE_GPU)
 
     @property
@@ -123,7 +133,7 @@ class JobGraph:
 
     @property
     def gpu_share(self) -> float:
-        """Return the share of each GPU that the job uses: of its compute slices for `mig`, else `gpu_fraction`."""
+        """Return the share of each GPU that the job uses: that of the compute slices for `mig`, else `gpu_fraction`."""
         return self.gpu_fraction if self.mig is None else compute_share(self.mig)
 
     def __post_init__(self) -> None:
@@ -198,7 +208,7 @@ class JobGraph:
 
     @classmethod
     def allreduce(cls, k: int) -> Self:
-        """Build the union of the edges of `ring(k)` and `tree(k)`, the patterns of ring and tree all-reduce."""
+        """Build k tasks with the edges of both `ring(k)` and `tree(k)`, the patterns of ring and tree all-reduce."""
         return cls._pattern("allreduce", _checked_size(k, "k"))
 
     @classmethod
@@ -211,7 +221,7 @@ class JobGraph:
         """Build a job without tasks, which needs only CPUs or memory (GB); for clusters with known host resources.
 
         Raises:
-            JobGraphError: If neither `cpus` nor `memory_gb` is above 0.
+            JobGraphError: Neither `cpus` nor `memory_gb` is above 0.
         """
         return cls(0, (), "without_gpus", cpus=cpus, memory_gb=memory_gb)
 
@@ -221,8 +231,8 @@ class JobGraph:
     def from_edges(cls, k: int, edges: Iterable[EdgeSpec], *, name: str = "custom") -> Self:
         """Build a job graph of k tasks from edges (a, b), which have weight 1, or (a, b, weight).
 
-        A pair of tasks may occur only once, in either order. All edges are sends at once, in one phase;
-        `from_collectives` states rings and phases.
+        A pair of tasks may occur only once, in either order. All edges are sends that run at the same time, in one
+        phase; use `from_collectives` for rings and phases.
 
         Raises:
             JobGraphError: Names a wrong edge.
@@ -240,11 +250,11 @@ class JobGraph:
     def from_traffic(cls, sent: ArrayLike, *, least_share: float = 0.0, name: str = "custom") -> Self:
         """Build a job graph from measured traffic: `sent[a][b]` bytes, in any unit, go from task a to task b.
 
-        All pairs communicate at once, in one phase. The source is MAPA (SC'21), section 3.1.
+        All pairs communicate at the same time, in one phase. The source is MAPA (SC'21), section 3.1.
 
         Args:
-            sent: (k, k), not necessarily symmetric; the diagonal is ignored. An edge's weight is the traffic in both
-                directions over that of the pair with the most, 0..1.
+            sent: (k, k), not necessarily symmetric; the diagonal is ignored. An edge's weight is the traffic of the
+                pair, both directions, divided by that of the busiest pair: 0..1.
             least_share: Pairs with a lower weight are left out, such as those that only exchange control messages.
 
         Raises:
@@ -274,7 +284,7 @@ class JobGraph:
             text: The log of one communicator.
 
         Raises:
-            JobGraphError: Names a line that contradicts another, or what the log lacks.
+            JobGraphError: Names a line that contradicts another, or says what the log lacks.
         """
         from topoplace.jobs import nccl_log
 
@@ -316,8 +326,8 @@ class JobGraph:
             data: Number of tasks that do the same with other data.
             context: Number of tasks among which each sequence is divided.
             expert: Number of consecutive data ranks among which the experts are divided; a divisor of `data`.
-            traffic: What the model moves and computes in a step; None counts 1 GB for each collective.
-            order: The dimensions, the one whose ranks are neighbours first.
+            traffic: What the model moves and computes in a step; None means 1 GB for each collective.
+            order: The dimensions; the first one has neighbouring ranks.
 
         Raises:
             JobGraphError: Names a wrong argument, or a dimension for which `traffic` says nothing.
@@ -346,15 +356,15 @@ class JobGraph:
         """Build one job of several roles, such as the prefill and decode instances of a model.
 
         The tasks are numbered role after role. A role has the name of its job, with its index if several have that
-        name; `dimensions` has the tasks of each by its name, so `grouped("decode", prefer="rack")` means one of them.
-        Edges, collectives and groups of each role stay; a role that is itself joined counts as one. What a role
-        requires of all its tasks, `within`, `prefer` or `single_machine`, becomes a group. CPUs, host memory and its
-        bandwidth, and drives add up; each task must need the same. `tflop` is the most of any role, if all state it.
-        Other requirements must be equal, and hold for the joined job.
+        name. `dimensions` has the tasks of each role by name, so `grouped("decode", prefer="rack")` groups one role.
+        Edges, collectives and groups of each role stay; a role that is itself joined counts as one. A role's `within`,
+        `prefer` or `single_machine` becomes a group. CPUs, host memory and its bandwidth, and drives add up; each task
+        must need the same. `tflop` is the largest of any role, if all state it. Other requirements must be equal, and
+        hold for the joined job.
 
         Args:
             roles: The job of each role.
-            traffic: The GB in each step between two roles, given by their names or indices, both directions together:
+            traffic: GB in each step between two roles, both directions together, by pairs of names or indices:
                 `{("prefill", "decode"): 8.0}`. Every task of one role sends an equal share to every task of the other.
 
         Raises:
@@ -384,18 +394,19 @@ class JobGraph:
         """Read a job graph from JSON that `to_json` wrote, or that names a pattern, such as
         `{"pattern": "ring", "num_tasks": 4, "bandwidth_sensitive": true}`.
 
-        Such a text has any fields of this class but edges, and for a mesh or torus `dims` instead of `num_tasks`.
+        A text with a pattern may have any field of this class except edges. A mesh or torus has `dims` instead of
+        `num_tasks`.
 
         Raises:
-            JobGraphError: States what is wrong with other text.
+            JobGraphError: Says what is wrong with the text.
         """
         return _parsed(text)
 
     # ---- use -----------------------------------------------------------------------------------------------
 
     def with_(self, **requirements: Any) -> Self:
-        """Return a copy with some fields changed, given by name: any field of this class after `edges` but
-        `stated_collectives` and `roles`.
+        """Return a copy with some fields changed, by name: any field after `edges` except `stated_collectives` and
+        `roles`.
 
         Raises:
             JobGraphError: Names an unknown field, an invalid value, or requirements that exclude each other.
@@ -421,16 +432,16 @@ class JobGraph:
         within: str | None = None,
         prefer: str | None = None,
     ) -> Self:
-        """Return a copy of which each group of tasks must be, or should be, in one domain of a level.
+        """Return a copy with groups of tasks, each of which must or should be in one domain of a level.
 
         Call it again for groups inside groups: `job.grouped(8, within="machine").grouped(64, prefer="leaf")`.
 
         Args:
-            groups: The size of consecutive groups, of which the last may be shorter; a size for each; or the name of a
-                dimension, whose groups are meant.
-            within: The level of which one domain must have all tasks of a group: "socket", "machine", or a level of the
-                fabric. A group on one machine is together whatever the level of the fabric.
-            prefer: The level of which one domain should have all tasks of a group, if that is possible.
+            groups: The size of consecutive groups (the last may be smaller); a size for each; or the name of a
+                dimension, for its groups.
+            within: Level at which one domain must have all tasks of a group: "socket", "machine" or a level of the
+                fabric. A group on one machine satisfies any level of the fabric.
+            prefer: Level at which one domain should have all tasks of a group, if possible.
 
         Raises:
             JobGraphError: Names a wrong size or dimension, or required groups that cross.
@@ -445,15 +456,15 @@ class JobGraph:
         return self.with_(groups=(*self.groups, *(Group(tasks, within, prefer) for tasks in found)))
 
     def to_json(self) -> str:
-        """Write the job graph as canonical JSON: equal job graphs give equal text."""
+        """Return the job graph as canonical JSON: equal job graphs give equal text."""
         return _written(self)
 
     @cached_property
     def requirements(self) -> tuple[str, ...]:
         """Return the names of the requirement fields whose value is not the default, such as `cpus`.
 
-        Zero CPUs do not count. What only describes a job is no requirement: `name`, `bandwidth_sensitive`, `profile`,
-        `priority`, `group` and `tflop`.
+        Zero CPUs do not count. Fields that only describe a job are no requirements: `name`, `bandwidth_sensitive`,
+        `profile`, `priority`, `group` and `tflop`.
         """
         stated = zip(REQUIREMENTS, _required(self), _DEFAULTS, strict=True)
         return tuple([name for name, value, default in stated if value and value != default])
@@ -465,10 +476,10 @@ class JobGraph:
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """Return the groups of tasks that communicate, and how: as stated, or as the name and the edges imply.
+        """Return the collectives of the job: those stated, or those that the name and the edges imply.
 
-        The patterns `ring`, `tree` and `allreduce` mean an all-reduce of 1 GB among all tasks, `clique` an all-to-all;
-        other jobs that state none send along their edges.
+        The patterns `ring`, `tree` and `allreduce` imply an all-reduce of 1 GB among all tasks, `clique` an all-to-all.
+        Other jobs without stated collectives send along their edges.
         """
         if self.stated_collectives:
             return self.stated_collectives
@@ -480,7 +491,7 @@ class JobGraph:
     def dimensions(self) -> Mapping[str, tuple[tuple[int, ...], ...]]:
         """Return the groups of each dimension of parallelism, as tuples of tasks; read-only.
 
-        Jobs that name none have the dimension "all". Each role is a dimension with one group, its tasks.
+        A job without named dimensions has the dimension "all". Each role is a dimension with one group, its tasks.
         """
         found = collectives.dimensions(self.collectives)
         if not self.roles:
@@ -491,7 +502,7 @@ class JobGraph:
 
     @cached_property
     def traffic(self) -> Mapping[str, tuple[Batch, ...]]:
-        """Return the collectives of each dimension as arrays, alike ones together; read-only."""
+        """Return the collectives of each dimension as arrays, in batches of one kind and size; read-only."""
         if not self.stated_collectives and self.name not in PATTERN_KINDS and self.edges:
             pairs, carried = self.edge_array[:, :2].astype(np.int64), self.edge_array[:, 2]
             return MappingProxyType({"all": (Batch("send", pairs, carried),)})

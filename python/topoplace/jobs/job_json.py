@@ -17,7 +17,7 @@ from topoplace.jobs.requirements import FIELDS
 FORMAT: Final = "topoplace.jobgraph"
 VERSION: Final = 1
 _FIELDS = {field.name: field.default for field in fields(JobGraph)}
-"""Name and default of each field. The name is the JSON key, but that of `_STATED` is "collectives"."""
+"""Name and default of each field. The name is the JSON key; only the key of `_STATED` is "collectives"."""
 _STATED: Final = "stated_collectives"
 _COLLECTIVE = {field.name: field.default for field in fields(Collective)}
 """Name, which is the JSON key, and default of each field of a collective."""
@@ -28,7 +28,7 @@ _GRIDS: Final[Mapping[str, Callable[[Any], JobGraph]]] = {"mesh": JobGraph.mesh,
 def written(job: JobGraph) -> str:
     """Return `job` as canonical JSON: ASCII, no blanks between values, keys sorted, default values left out.
 
-    Edges that are what the stated collectives carry are left out, too.
+    Edges that the stated collectives imply are also left out.
     """
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for name, default in _FIELDS.items():
@@ -53,8 +53,8 @@ def _written_collective(one: Collective) -> dict[str, Any]:
 def parsed(text: str | bytes) -> JobGraph:
     """Read the job graph that `text` describes; JobGraphError states what is wrong with the text.
 
-    A text that names a `pattern` has `num_tasks`, or for a mesh or torus `dims`, and no edges. People write it, so it
-    may leave out format and version, and its keys are the names of the fields.
+    A text that names a `pattern` has `num_tasks` (`dims` for a mesh or torus) and no edges. People write such texts:
+    they may leave out format and version, and keys are the names of the fields.
     """
     _checks.refuse_path(text, "text", JobGraphError)
     try:

@@ -1,4 +1,4 @@
-"""Shapes of published transformer models: how many parameters and operations follow from them."""
+"""Shapes of published transformer models, and the numbers of parameters and operations that follow from them."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class LatentAttention:
     key_value_rank: int
     """Size to which keys and values are compressed together."""
     rotary_size: int
-    """Size, for each head, of the part of a query that knows its position; all heads share that of a key."""
+    """Size of the part of a query that encodes its position, for each head; all heads share that part of a key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,10 +47,10 @@ class ModelShape:
     dense_layers: int = 0
     """Layers without experts, in a model that has some."""
     dense_feed_forward: int = 0
-    """Inner size of their feed-forward layers."""
+    """Inner size of the feed-forward layers in `dense_layers`."""
     latent: LatentAttention | None = None
     source: str = ""
-    """Where the shape is published."""
+    """The publication that states the shape."""
 
     @property
     def expert_layers(self) -> int:
@@ -59,13 +59,13 @@ class ModelShape:
 
     @property
     def key_value_size(self) -> int:
-        """Return how many numbers the keys and values of a token have in one layer, for all heads together."""
+        """Return the count of numbers in the keys and values of a token in one layer, all heads together."""
         rotary = self.latent.rotary_size if self.latent else 0
         return self.key_value_heads * (2 * self.head_size + rotary)
 
     @property
     def parameters(self) -> int:
-        """Return the number of parameters; for GPT's kind, it is eq. 2 of arXiv 2104.04473.
+        """Return the number of parameters; for GPT's kind, by eq. 2 of arXiv 2104.04473.
 
         The last normalisation is left out, as in that equation.
         """
@@ -81,14 +81,14 @@ class ModelShape:
 
     @property
     def multiplied_in_layers(self) -> int:
-        """Return by how many weights of the layers each token is multiplied; of experts, only the chosen ones."""
+        """Return the number of weights in the layers that multiply each token; only chosen experts count."""
         chosen = self.expert_layers * self.top_k * self._matrices(self.feed_forward)
         return self.layers * self._attention + self._used_by_all + chosen
 
     def multiplied_in_attention(self, tokens: int) -> int:
-        """Return how many numbers of the keys and values of a sequence each token is multiplied by, in all layers.
+        """Return the count of numbers in keys and values of a sequence that multiply each token, in all layers.
 
-        tokens: of a sequence; each counts for every other one, as if attention were not causal.
+        tokens: tokens of a sequence; each attends to all, as if attention were not causal.
         """
         rotary = self.latent.rotary_size if self.latent else 0
         return self.layers * self.heads * (2 * self.head_size + rotary) * tokens

@@ -36,7 +36,7 @@ _OPERATIONS: Final = {
     "alltoall": ("all_to_all", True),
     "broadcast": ("broadcast", False),
 }
-"""The kind of collective of each operation, and whether its count is that of one rank's part, not of the whole."""
+"""The kind of collective of each operation, and True if the logged count is that of one rank's part."""
 _DATATYPE_BYTES: Final = (1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1)
 """The size of each ncclDataType_t: of integers with 8 to 64 bits, half, float, double, bfloat16, and two of 8 bits."""
 _LONGEST_TREES: Final = 1000
@@ -49,11 +49,12 @@ Pair = tuple[int, int]
 
 
 def edges_of(text: str | bytes, pattern: str) -> tuple[int, Mapping[Pair, int]]:
-    """Return the number of ranks, and for each pair of ranks the number of channels whose rings or trees join it.
+    """Return the number of ranks and, for each pair of ranks, the number of channels whose rings or trees join the
+    pair.
 
     text: the log of one communicator, of one rank or of all of them. pattern: "ring" or "tree". NCCL prints whole rings
-    in the log of rank 0, cut off after 20 ranks, and each rank's neighbours in its own. JobGraphError names a line that
-    contradicts one before it, as those of another communicator do, or what the log lacks.
+    in the log of rank 0, cut off after 20 ranks, and each rank's neighbours in that rank's log. Raise JobGraphError for
+    a line that contradicts an earlier one, such as one of another communicator, or for an incomplete log.
     """
     _checks.one_of(pattern, "pattern", PATTERNS, JobGraphError)
     lines = _lines(text)
@@ -71,9 +72,9 @@ def edges_of(text: str | bytes, pattern: str) -> tuple[int, Mapping[Pair, int]]:
 def collectives_of(text: str | bytes, ranks: int) -> tuple[Collective, ...]:
     """Return the collectives of all ranks with the GB of all operations that the log shows; () if it shows none.
 
-    text: as for `edges_of`. ranks: their number. If the logs of ranks differ, as when some end earlier, the one with
-    the most bytes counts. A warning names operations that no collective says, such as a send from one rank to another.
-    JobGraphError names a line that cannot be read, or of another communicator.
+    text: as for `edges_of`. ranks: the number of ranks. If the logs of ranks differ, such as when some end earlier, the
+    one with the most bytes counts. A warning names operations that no collective describes, such as a send from one
+    rank to another. Raise JobGraphError for a line that cannot be read, or is of another communicator.
     """
     totals: dict[tuple[str, int], Counter[tuple[str, str]]] = {}
     unread: Counter[str] = Counter()

@@ -17,15 +17,15 @@ from topoplace import _checks
 class NetworkProfile:
     """Two measurements of how an application with remote GPUs depends on the network (Amaral's thesis, section 3.3).
 
-    Computation takes equally long in both cases: (1 - s) T = (1 - s') T'. So a full network slows the application down
-    by T' / T = (1 - s) / (1 - s'). For lower loads we assume that the slowdown is linear in the load.
+    Computation takes equally long in both cases: (1 - s) T = (1 - s') T'. A full network therefore slows the
+    application down by T' / T = (1 - s) / (1 - s'). For lower loads, the slowdown is assumed to be linear in the load.
 
     Args:
         alone: Share s of the run time T that is spent in communication on an idle network.
         contended: The same share s' of the run time T' on a network that another program fills.
 
     Raises:
-        ValueError: If a share is not in 0 to 0.99, `contended` is below `alone`, or `local` is above it.
+        ValueError: A share is not in 0 to 0.99, `contended` is below `alone`, or `local` is above `alone`.
     """
 
     alone: float
@@ -72,7 +72,7 @@ NEUTRAL = NetworkProfile(0.0, 0.0)
 
 
 class OnMachine(Protocol):
-    """Protocol of an object that says on which machine a process runs, such as a `HostShare`."""
+    """Protocol of an object that states the machine of a process, such as a `HostShare`."""
 
     @property
     def machine(self) -> int:

@@ -1,4 +1,4 @@
-"""Training jobs divided along several dimensions: which rank is in which groups, as Megatron-LM numbers them."""
+"""Training jobs divided along several dimensions: the groups of each rank, in Megatron-LM's numbering."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _ORDERED: Final = ("tensor", "context", "data", "pipeline")
-"""The dimensions of which each rank has one coordinate, as Megatron-LM's default order "tp-cp-ep-dp-pp" has them."""
+"""The dimensions along which each rank has a coordinate, in Megatron-LM's default order "tp-cp-ep-dp-pp"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +56,9 @@ class Degrees:
         return " x ".join(f"{dimension} {getattr(self, dimension)}" for dimension in _ORDERED)
 
     def collectives(self, traffic: Traffic | None, order: str) -> Iterator[Collective]:
-        """Yield the collectives of all groups, dimension by dimension; those of degree 1 have none.
+        """Yield the collectives of all groups, dimension by dimension; dimensions of degree 1 have none.
 
-        traffic: what each of them moves; None counts 1 GB each. order: see `JobGraph.parallel`.
+        traffic: what each collective moves; None means 1 GB each. order: see `JobGraph.parallel`.
         """
         groups = self._groups(order)
         if traffic is not None:
@@ -73,7 +73,7 @@ class Degrees:
                 yield Collective("send", tuple(tasks), gigabytes, "pipeline")
 
     def tflop(self, traffic: Traffic | None) -> float | None:
-        """Return the 10¹² operations of each task in a step: all data ranks compute the same; None if not known."""
+        """Return the 10¹² operations of each task in a step, equal for all data ranks; None if unknown."""
         if traffic is None or traffic.tflop is None:
             return None
         return traffic.tflop / (self.tensor * self.pipeline * self.context)

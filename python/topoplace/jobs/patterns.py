@@ -1,4 +1,4 @@
-"""The edges of communication patterns, as arrays; and edges as the tuples that a job graph keeps."""
+"""The edges of communication patterns as arrays, and their conversion to the tuples that a job graph stores."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _CHUNK = 1 << 16
-"""Edges converted at a time: Ctrl-C is noticed between two chunks."""
+"""Edges converted at a time; Ctrl-C acts between two chunks."""
 
 Edges = tuple[tuple[int, int, float], ...]
 """(a, b, weight) of each edge."""

@@ -1,7 +1,7 @@
 """PerformanceProfile: measured run times of jobs that run alone, by placement class, or next to another job.
 
 A *job kind* is a pair (name, number of GPUs). The name is the value of `JobGraph.profile`, such as "alexnet/4": a model
-and, after the last slash, its batch size. Times are in seconds. A *placement class* tells how far apart the GPUs of a
+and, after the last slash, its batch size. Times are in seconds. A *placement class* states how far apart the GPUs of a
 job are: SC'17's `intra-socket` and `inter-socket`, and `inter-machine` for clusters.
 """
 
@@ -103,7 +103,7 @@ class PerformanceProfile:
         return cls._of_runs(profile_text.read_csv(text), "line")
 
     def to_csv(self) -> str:
-        """Write the profile as CSV, which `from_csv` can read.
+        """Return the profile as CSV that `from_csv` reads.
 
         Columns: kind, model, batch, gpus, placement, with_model, with_batch, with_gpus, seconds.
         """
@@ -115,7 +115,7 @@ class PerformanceProfile:
         return cls._of_runs(profile_text.read_json(text), "run")
 
     def to_json(self) -> str:
-        """Write the profile as canonical JSON: equal profiles give equal text."""
+        """Return the profile as canonical JSON: equal profiles give equal text."""
         return profile_text.write_json(self.runs())
 
     def runs(self) -> Iterator[Measurement]:
@@ -161,10 +161,10 @@ class PerformanceProfile:
         """Return the run time in seconds of a job alone in a placement class; None for an unknown kind of job.
 
         If this class was not measured, the time of the next closer class counts, or else that of the next farther one.
-        For example, a job that was measured only across sockets gets this time for `intra-socket`, too.
+        For example, a job that was measured only across sockets has the same time for `intra-socket`.
 
         Raises:
-            ValueError: For an unknown placement class.
+            ValueError: The placement class is unknown.
         """
         if placement not in PLACEMENTS:
             raise ValueError(f"placement = {_checks.shown(placement)}, not one of {', '.join(PLACEMENTS)}")
@@ -180,17 +180,15 @@ class PerformanceProfile:
         """Return the run time of the first job next to the second, divided by its run time alone; at least 1.
 
         The time alone is that of the placement class in which the pair was measured. If this class is unknown, the time
-        across sockets is used, or else within a socket, or else across machines. The reason is that SC'17 ran its pairs
-        of 2-GPU jobs across sockets, on GPUs 0, 2 and 1, 3. Relative to a run on one socket, most of the loss would be
-        due to locality and not to interference.
+        across sockets is used, or else within a socket, or else across machines: SC'17 ran its pairs of 2-GPU jobs
+        across sockets, on GPUs 0, 2 and 1, 3. Relative to a run on one socket, most of the loss would be due to
+        locality and not to interference.
 
         A pair that was not measured, or whose first job was not measured alone, gets the prediction of
-        `interference_model` if `predicts` is True and the model knows both jobs. Otherwise it gets a median. It is that
-        of the first of these groups that contains measured pairs, or 1 if none does:
-        - the first job (same name and number of GPUs) next to any other;
-        - the first job's model, with any batch size or number of GPUs, next to any other;
-        - any job next to the second;
-        - all pairs.
+        `interference_model` if `predicts` is True and the model knows both jobs. Otherwise it gets the median of the
+        first of these groups that contains measured pairs, or 1 if none does: - the first job (same name and number of
+        GPUs) next to any other; - the first job's model, with any batch size or number of GPUs, next to any other; -
+        any job next to the second; - all pairs.
         """
         known = self._slowdowns.get((name, num_gpus, other, other_gpus))
         if known is not None:
@@ -229,10 +227,10 @@ class PerformanceProfile:
     def predicting(self) -> Self:
         """Return a copy that predicts the slowdowns of pairs that were not measured; see `interference_model`.
 
-        CSV and JSON contain measurements only: a profile read from them does not predict until it is asked to.
+        CSV and JSON contain measurements only: a profile read from them does not predict until `predicting` is called.
 
         Raises:
-            ValueError: If there are too few measurements.
+            ValueError: There are too few measurements; see `interference_model`.
         """
         copy = type(self)(self.solo, self.colocation, self.colocation_placement, predicts=True)
         _ = copy.interference_model
@@ -243,14 +241,14 @@ class PerformanceProfile:
         """Return the model that predicts slowdowns of pairs from the jobs' times alone.
 
         Raises:
-            ValueError: If fewer than 26 measured pairs have a batch size in both names, and both jobs' times alone on
-                one GPU, and on two GPUs of one and of two sockets.
+            ValueError: Fewer than 26 measured pairs have a batch size in both names, and both jobs' times alone on one
+                GPU, on two GPUs of one socket, and on two GPUs of two sockets.
         """
         return fitted(self._slowdowns, self.kinds, self.solo)
 
     @cached_property
     def median_rms_error(self) -> float:
-        """Return the root of the mean squared error of the medians of `slowdown`, each pair being left out in turn."""
+        """Return the root of the mean squared error of the medians of `slowdown`, each pair left out in turn."""
         errors = [
             self._median(self._medians_without(pair), *pair) - known
             for pair, known in self._slowdowns.items()

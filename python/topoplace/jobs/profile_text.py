@@ -16,7 +16,7 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER, number, records
 
 FORMAT: Final = "topoplace.profile"
 PLACEMENTS: Final = ("intra-socket", "inter-socket", "inter-machine")
-"""Placement classes, which tell how far apart a job's GPUs are, from near to far."""
+"""Placement classes, which state how far apart a job's GPUs are, from near to far."""
 JobKind = tuple[str, int]
 """A job kind: (name, number of GPUs)."""
 Solo = tuple[str, int, str]
@@ -37,8 +37,8 @@ class Measurement:
     """The run time of one measured run of a job, alone or next to another job.
 
     name: profile name of the job. seconds: run time, 1e-9 to 1e15 to keep ratios finite; 0 means not measured. other,
-    other_gpus: profile name and number of GPUs of the job that ran next to it; None if it ran alone. ValueError names
-    an invalid field.
+    other_gpus: profile name and number of GPUs of the job that ran next to it; None if it ran alone. Raise ValueError
+    for an invalid field.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""The fields of a job besides its tasks and edges: which of them are requirements, and the values each accepts."""
+"""The fields of a job besides its tasks and edges: which are requirements, and the values that each accepts."""
 
 from __future__ import annotations
 

@@ -29,9 +29,9 @@ _OF_ITS_TASKS: Final = (
     "bandwidth_sensitive",
     "tflop",
 )
-"""Fields of a role that the joined job has in another form."""
+"""Fields of a role that the joined job states in another form."""
 _AMOUNTS: Final = ("cpus", "memory_gb", "memory_bandwidth")
-"""Amounts that a job needs for all its tasks, in equal shares."""
+"""Amounts that all tasks of a job need together, in equal shares."""
 _NOT_OF_A_PART: Final = ("max_machines", "balanced")
 """Requirements on all machines of a job, which a part of a job cannot have."""
 
@@ -39,7 +39,7 @@ _NOT_OF_A_PART: Final = ("max_machines", "balanced")
 def checked_roles(value: object, num_tasks: int, dimensions: Collection[str]) -> tuple[tuple[str, int], ...]:
     """Return roles as pairs of name and number of tasks; JobGraphError names what is wrong.
 
-    dimensions: those of the job's collectives; a role has another name.
+    dimensions: those of the job's collectives; no role may have the name of one.
     """
     roles: list[tuple[str, int]] = []
     for i, one in enumerate(_checks.sequence(cast("Iterable[object]", value), "roles", JobGraphError)):
@@ -66,7 +66,7 @@ def tasks_of(roles: Sequence[tuple[str, int]]) -> Iterator[tuple[str, tuple[int,
 
 
 def joined_fields(parts: Sequence[JobGraph], traffic: object) -> dict[str, Any]:
-    """Return the fields of the job that has all these jobs as its roles; see `JobGraph.joined`."""
+    """Return the fields of a job whose roles are these jobs; see `JobGraph.joined`."""
     if not parts:
         raise JobGraphError("roles is empty: a job has at least one")
     for i, part in enumerate(parts):

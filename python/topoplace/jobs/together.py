@@ -1,4 +1,4 @@
-"""Which tasks of a job must be, or should be, in one domain of a level: those of its groups, or all."""
+"""The tasks of a job that must be, or should be, in one domain of a level: those of its groups, or all."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Together(NamedTuple):
 
 
 def required_of(job: JobGraph) -> list[Together]:
-    """Return the tasks that must be together, those of the whole job first; a group of one task asks for nothing."""
+    """Return the groups of two or more tasks that must be in one domain, the whole job first."""
     levels = job.within, MACHINE if job.single_machine else None
     return [
         *_whole(job, levels),
@@ -32,7 +32,7 @@ def required_of(job: JobGraph) -> list[Together]:
 
 
 def preferred_of(job: JobGraph) -> list[Together]:
-    """Return the tasks that should be together, those of the whole job last."""
+    """Return the groups of tasks that should be in one domain, the whole job last."""
     return [
         *(
             Together(group.tasks, group.prefer)

@@ -1,4 +1,4 @@
-"""Traffic: what training moves in a step along each dimension of parallelism, and computes, by published formulas."""
+"""Traffic: the data and the operations of a training step, along each dimension of parallelism."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ DEFAULT_KINDS: Final = {
     "data": "all_reduce",
     "pipeline": "send",
 }
-"""The usual kind of collective of each dimension of which a job has a degree."""
+"""The usual kind of collective of each dimension along which a job is divided."""
 _DIMENSIONS: Final = (*DEFAULT_KINDS, "expert_data")
 _REDUCTIONS: Final = ("all_reduce", "all_gather", "reduce_scatter")
 _KINDS: Final = {"data": _REDUCTIONS, "expert_data": _REDUCTIONS, "pipeline": ("send",)}
-"""The kinds that a dimension may have, where not all."""
+"""The kinds that a dimension may have, if not all."""
 _BYTES_PER_GB: Final = 1e9
 _OPERATIONS_PER_TFLOP: Final = 1e12
 _MAX_NUMBER: Final = 1 << 24
@@ -56,7 +56,7 @@ class Training(TypedDict, total=False):
     activation_bytes: float
     """Bytes of a number in activations; 2 if not given."""
     dispatch_bytes: float
-    """The same on the way to experts; as other activations if not given."""
+    """Bytes of a number in activations that go to experts; `activation_bytes` if not given."""
     parameter_bytes: float
     """Bytes of a parameter; 2 if not given."""
     gradient_bytes: float
@@ -70,8 +70,8 @@ class Traffic:
 
     Each field has the GB in the collectives of one group if the model is divided along this dimension alone:
     `per_group` and `JobGraph.parallel` divide them by the degrees of the other dimensions. A number counts for the
-    usual kind of collective; a mapping such as `{"all_gather": 3.0, "reduce_scatter": 1.5}` says the GB of each kind,
-    counted as in `Collective`. `tflop` is what a step computes; without it, how long that takes is not known.
+    usual kind of collective. A mapping such as `{"all_gather": 3.0, "reduce_scatter": 1.5}` states the GB of each kind,
+    counted as in `Collective`. Without `tflop`, the compute time of a step is unknown.
 
     Raises:
         JobGraphError: Names the invalid argument, kind and value.
@@ -80,31 +80,33 @@ class Traffic:
     tensor: Volume = ()
     """Activations, among the tasks that share each layer; usually all_reduce."""
     context: Volume = ()
-    """Keys and values, among the tasks that share each sequence; usually all_gather, which moves what a ring does."""
+    """Keys and values, among the tasks that share each sequence; usually all_gather, which moves as much as a ring."""
     expert: Volume = ()
     """Tokens that each task sends to experts and back; usually all_to_all."""
     data: Volume = ()
     """Gradients and parameters that all data ranks have; usually all_reduce."""
     expert_data: Volume = ()
-    """Gradients and parameters of experts: if these are divided, each has them in common with the data ranks of the
-    same experts. Usually all_reduce."""
+    """Gradients and parameters of experts, among the data ranks that have the same experts; usually all_reduce."""
     pipeline: Volume = ()
     """Activations and their gradients between two successive stages, both ways together; send."""
     sequence_parallel: bool = False
-    """True if the tasks that share each layer divide the activations between layers, so that each sends a part of them
-    to the next stage and to experts; else each sends all of them."""
+    """True if the tasks that share each layer divide the activations between layers. Each then sends only its part to
+    the next stage and to experts; otherwise each sends all activations.
+    """
     virtual_stages: int = 1
-    """Parts of the model on each pipeline stage, if the schedule interleaves them: each micro-batch crosses from stage
-    to stage so many times, and from the last stage back to the first one time less."""
+    """Parts of the model on each pipeline stage, if the schedule interleaves them. Each micro-batch crosses from stage
+    to stage this number of times, and from the last stage back to the first one time less.
+    """
     layers: int | None = None
-    """Layers of the model, of which each part has at least one; None if not known."""
+    """Layers of the model; each part has at least one; None if unknown."""
     heads: int | None = None
-    """Attention heads, which tasks that share a layer divide equally; None if not known."""
+    """Attention heads, which tasks that share a layer divide equally; None if unknown."""
     experts: int | None = None
-    """Experts of a layer, which tasks divide equally; None if not known."""
+    """Experts of a layer, which tasks divide equally; None if unknown."""
     tflop: float | None = None
-    """10¹² floating-point operations of a data rank in a step, which its tensor, pipeline and context ranks divide
-    equally; None if not known."""
+    """10¹² floating-point operations of a data rank in a step; None if unknown. Its tensor, pipeline and context ranks
+    divide them equally.
+    """
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
@@ -145,7 +147,7 @@ class Traffic:
             layers: Number of layers.
             hidden: Size of the activations of a token.
             sequence: Tokens of a sequence.
-            vocabulary: Tokens that the embeddings know.
+            vocabulary: Number of tokens in the vocabulary.
             heads: Attention heads; with 1, the number of tasks that share a layer is not checked.
             key_value_heads: Heads of keys and values; `heads` if None.
             feed_forward: Inner size of feed-forward layers, and of each expert; 4 x `hidden` if None.
@@ -214,15 +216,14 @@ class Traffic:
     ) -> Volumes:
         """Return the GB of each kind of collective in one group and step, by dimension, for these degrees.
 
-        A stage of the pipeline has its share of the layers; the stages count as equal. Gradients are reduced among all
-        context and data ranks, in two steps that together move as much as one: within context groups (reduce_scatter
-        and all_gather of all of them), and within data groups (of the part that each context rank has). With experts
-        that are divided, their gradients are reduced among the data ranks with the same experts, which are the groups
-        of "expert_data".
+        The stages of the pipeline count as equal. Gradients are reduced among all context and data ranks, in two steps
+        that together move as much as one. The first step is within context groups (reduce_scatter and all_gather of all
+        gradients), the second within data groups (of the part of each context rank). Gradients of divided experts are
+        reduced among the data ranks with the same experts, the groups of "expert_data".
 
         Raises:
-            JobGraphError: Names a wrong degree, one above 1 for which this traffic has no bytes, or one that does not
-                divide the heads or experts, or that needs more layers than the model has.
+            JobGraphError: Names a degree that is wrong, above 1 without bytes in this traffic, no divisor of the heads
+                or experts, or that needs more layers than the model has.
         """
         degrees = {"tensor": tensor, "context": context, "expert": expert, "data": data, "pipeline": pipeline}
         for dimension, degree in degrees.items():
@@ -260,7 +261,9 @@ class Traffic:
 
     @property
     def wrapped_share(self) -> float:
-        """Return what the last stage of an interleaved pipeline sends to the first, of what successive stages do."""
+        """Return the GB from the last stage of an interleaved pipeline to the first, divided by that between successive
+        stages.
+        """
         return (self.virtual_stages - 1) / self.virtual_stages
 
     def _divided(self, dimension: str, parts: float) -> dict[str, float]:

@@ -12,7 +12,7 @@ To change:
 
 - A parameter: its `Params` in `cpp/include/topoplace/`, its line in `cpp/bindings/`, its argument here; then `make
   stubs`.
-- What is accepted as a graph: `graph.py`, `cpp/src/graph/graph.cpp`; checks of arguments: `arguments.py`,
+- Conversion to a graph: `graph.py`, `cpp/src/graph/graph.cpp`; checks of arguments: `arguments.py`,
   `cpp/bindings/convert.hpp` (also Ctrl-C).
 - When a search ends: `cpp/include/topoplace/stop_condition.hpp`; several searches together: `work_budget.py`; all of
   a thread: `deadline.py`.
@@ -21,55 +21,27 @@ To change:
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from topoplace.kernels.distribution import Distribution, distribute, verify_distribution
-from topoplace.kernels.flow_network import FlowNetwork
-from topoplace.kernels.graph import Graph
-from topoplace.kernels.group_packing import GroupPacking, pack_groups, verify_group_packing
-from topoplace.kernels.mapping import Mapping, TargetDistance, map_graph, verify_task_mapping
-from topoplace.kernels.matching import (
-    Embedding,
-    LinkCountScore,
-    Remainder,
-    best_remainder,
-    best_subgraph,
-    count_subgraphs,
-    enumerate_subgraphs,
-    verify_embedding,
-)
-from topoplace.kernels.min_cost_flow import INFINITE, FlowSolution, min_cost_flow, verify_flow
-from topoplace.kernels.partition import MAX_EXACT_VERTICES, Bipartition, bipartition, verify_bipartition
-from topoplace.kernels.ring_packing import (
-    MAX_LEVEL,
-    ChannelRules,
-    Channels,
-    RingNetwork,
-    RingPacking,
-    Route,
-    best_channels,
-    channel_rate,
-    pack_rings,
-    verify_rings,
-)
-from topoplace.kernels.terminal_cuts import (
-    LeastFlow,
-    TerminalGraph,
-    ThroughputBound,
-    least_max_flow,
-    throughput_bound,
-    verify_least_flow,
-    verify_throughput,
-)
-from topoplace.kernels.tree_packing import PackedTree, TreePacking, pack_trees, verify_trees
-from topoplace.kernels.work_budget import WorkBudget
+from topoplace._lazy import lazily
 
-if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interpreter
+if TYPE_CHECKING:
+    from topoplace.kernels.cost_scaling import INFINITE as INFINITE
+    from topoplace.kernels.cost_scaling import FlowSolution as FlowSolution
+    from topoplace.kernels.cost_scaling import min_cost_flow as min_cost_flow
+    from topoplace.kernels.cost_scaling import verify_flow as verify_flow
+    from topoplace.kernels.distribution import Distribution as Distribution
+    from topoplace.kernels.distribution import distribute as distribute
+    from topoplace.kernels.distribution import verify_distribution as verify_distribution
+    from topoplace.kernels.flow_network import FlowNetwork as FlowNetwork
     from topoplace.kernels.gang_mapping import GangMapping as GangMapping
     from topoplace.kernels.gang_mapping import GangPlaces as GangPlaces
     from topoplace.kernels.gang_mapping import map_gang as map_gang
     from topoplace.kernels.gang_mapping import verify_gang_mapping as verify_gang_mapping
+    from topoplace.kernels.graph import Graph as Graph
+    from topoplace.kernels.group_packing import GroupPacking as GroupPacking
+    from topoplace.kernels.group_packing import pack_groups as pack_groups
+    from topoplace.kernels.group_packing import verify_group_packing as verify_group_packing
     from topoplace.kernels.job_traffic import CollectiveNetwork as CollectiveNetwork
     from topoplace.kernels.job_traffic import JobCollectives as JobCollectives
     from topoplace.kernels.job_traffic import Places as Places
@@ -78,12 +50,45 @@ if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interprete
     from topoplace.kernels.job_traffic import SwitchRates as SwitchRates
     from topoplace.kernels.job_traffic import TrafficTime as TrafficTime
     from topoplace.kernels.job_traffic import reduced_bandwidth as reduced_bandwidth
+    from topoplace.kernels.mapping import Mapping as Mapping
+    from topoplace.kernels.mapping import TargetDistance as TargetDistance
+    from topoplace.kernels.mapping import map_graph as map_graph
+    from topoplace.kernels.mapping import verify_task_mapping as verify_task_mapping
+    from topoplace.kernels.matching import Embedding as Embedding
+    from topoplace.kernels.matching import LinkCountScore as LinkCountScore
+    from topoplace.kernels.matching import Remainder as Remainder
+    from topoplace.kernels.matching import best_remainder as best_remainder
+    from topoplace.kernels.matching import best_subgraph as best_subgraph
+    from topoplace.kernels.matching import count_subgraphs as count_subgraphs
+    from topoplace.kernels.matching import enumerate_subgraphs as enumerate_subgraphs
+    from topoplace.kernels.matching import verify_embedding as verify_embedding
+    from topoplace.kernels.partition import MAX_EXACT_VERTICES as MAX_EXACT_VERTICES
+    from topoplace.kernels.partition import Bipartition as Bipartition
+    from topoplace.kernels.partition import bipartition as bipartition
+    from topoplace.kernels.partition import verify_bipartition as verify_bipartition
     from topoplace.kernels.port_network import FlowCounts as FlowCounts
     from topoplace.kernels.port_network import Flows as Flows
     from topoplace.kernels.port_network import MaxMinTimes as MaxMinTimes
     from topoplace.kernels.port_network import Orders as Orders
     from topoplace.kernels.port_network import PhaseTime as PhaseTime
     from topoplace.kernels.port_network import PortNetwork as PortNetwork
+    from topoplace.kernels.ring_packing import MAX_LEVEL as MAX_LEVEL
+    from topoplace.kernels.ring_packing import ChannelRules as ChannelRules
+    from topoplace.kernels.ring_packing import Channels as Channels
+    from topoplace.kernels.ring_packing import RingNetwork as RingNetwork
+    from topoplace.kernels.ring_packing import RingPacking as RingPacking
+    from topoplace.kernels.ring_packing import Route as Route
+    from topoplace.kernels.ring_packing import best_channels as best_channels
+    from topoplace.kernels.ring_packing import channel_rate as channel_rate
+    from topoplace.kernels.ring_packing import pack_rings as pack_rings
+    from topoplace.kernels.ring_packing import verify_rings as verify_rings
+    from topoplace.kernels.terminal_cuts import LeastFlow as LeastFlow
+    from topoplace.kernels.terminal_cuts import TerminalGraph as TerminalGraph
+    from topoplace.kernels.terminal_cuts import ThroughputBound as ThroughputBound
+    from topoplace.kernels.terminal_cuts import least_max_flow as least_max_flow
+    from topoplace.kernels.terminal_cuts import throughput_bound as throughput_bound
+    from topoplace.kernels.terminal_cuts import verify_least_flow as verify_least_flow
+    from topoplace.kernels.terminal_cuts import verify_throughput as verify_throughput
     from topoplace.kernels.tree_mapping import Exchanges as Exchanges
     from topoplace.kernels.tree_mapping import PortTree as PortTree
     from topoplace.kernels.tree_mapping import TreeBound as TreeBound
@@ -91,121 +96,10 @@ if TYPE_CHECKING:  # for type checkers; `_LATER` says the same to the interprete
     from topoplace.kernels.tree_mapping import map_to_tree as map_to_tree
     from topoplace.kernels.tree_mapping import tree_bound as tree_bound
     from topoplace.kernels.tree_mapping import verify_tree_mapping as verify_tree_mapping
+    from topoplace.kernels.tree_packing import PackedTree as PackedTree
+    from topoplace.kernels.tree_packing import TreePacking as TreePacking
+    from topoplace.kernels.tree_packing import pack_trees as pack_trees
+    from topoplace.kernels.tree_packing import verify_trees as verify_trees
+    from topoplace.kernels.work_budget import WorkBudget as WorkBudget
 
-__all__ = [
-    "INFINITE",
-    "MAX_EXACT_VERTICES",
-    "MAX_LEVEL",
-    "Bipartition",
-    "ChannelRules",
-    "Channels",
-    "CollectiveNetwork",
-    "Distribution",
-    "Embedding",
-    "Exchanges",
-    "FlowCounts",
-    "FlowNetwork",
-    "FlowSolution",
-    "Flows",
-    "GangMapping",
-    "GangPlaces",
-    "Graph",
-    "GroupPacking",
-    "JobCollectives",
-    "LeastFlow",
-    "LinkCountScore",
-    "Mapping",
-    "MaxMinTimes",
-    "Orders",
-    "PackedTree",
-    "PhaseTime",
-    "Places",
-    "PortNetwork",
-    "PortTree",
-    "Remainder",
-    "RingNetwork",
-    "RingPacking",
-    "RingRates",
-    "Rings",
-    "Route",
-    "SwitchRates",
-    "TargetDistance",
-    "TerminalGraph",
-    "ThroughputBound",
-    "TrafficTime",
-    "TreeBound",
-    "TreeMapping",
-    "TreePacking",
-    "WorkBudget",
-    "best_channels",
-    "best_remainder",
-    "best_subgraph",
-    "bipartition",
-    "channel_rate",
-    "count_subgraphs",
-    "distribute",
-    "enumerate_subgraphs",
-    "least_max_flow",
-    "map_gang",
-    "map_graph",
-    "map_to_tree",
-    "min_cost_flow",
-    "pack_groups",
-    "pack_rings",
-    "pack_trees",
-    "reduced_bandwidth",
-    "throughput_bound",
-    "tree_bound",
-    "verify_bipartition",
-    "verify_distribution",
-    "verify_embedding",
-    "verify_flow",
-    "verify_gang_mapping",
-    "verify_group_packing",
-    "verify_least_flow",
-    "verify_rings",
-    "verify_task_mapping",
-    "verify_throughput",
-    "verify_tree_mapping",
-    "verify_trees",
-]
-
-_LATER = {
-    **dict.fromkeys(("GangMapping", "GangPlaces", "map_gang", "verify_gang_mapping"), "gang_mapping"),
-    **dict.fromkeys(
-        (
-            "CollectiveNetwork",
-            "JobCollectives",
-            "Places",
-            "RingRates",
-            "Rings",
-            "SwitchRates",
-            "TrafficTime",
-            "reduced_bandwidth",
-        ),
-        "job_traffic",
-    ),
-    **dict.fromkeys(
-        ("FlowCounts", "Flows", "MaxMinTimes", "Orders", "PhaseTime", "PortNetwork"), "port_network"
-    ),
-    **dict.fromkeys(
-        (
-            "Exchanges",
-            "PortTree",
-            "TreeBound",
-            "TreeMapping",
-            "map_to_tree",
-            "tree_bound",
-            "verify_tree_mapping",
-        ),
-        "tree_mapping",
-    ),
-}
-"""The module of each name that is loaded when it is first asked for."""
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _LATER:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{_LATER[name]}"), name)
-    return value
+__getattr__, __dir__, __all__ = lazily(__name__)

@@ -28,7 +28,7 @@ def vertices(values: Any, name: str, num_vertices: int, *, ordered: bool = False
 
 
 def integers(values: ArrayLike, name: str, *, ndim: int = 1) -> NDArray[np.int32]:
-    """Return an int32 array of so many dimensions; ValueError names a number that is not an integer of -1 or more.
+    """Return an int32 array of `ndim` dimensions; ValueError names a number that is not an integer of -1 or more.
 
     An int32 array keeps its numbers; kernels check their range.
     """
@@ -44,7 +44,7 @@ def integers(values: ArrayLike, name: str, *, ndim: int = 1) -> NDArray[np.int32
 
 
 def reals(values: ArrayLike, name: str, *, ndim: int = 1) -> NDArray[np.float64]:
-    """Return a float64 array of so many dimensions; kernels check the range of its numbers."""
+    """Return a float64 array of `ndim` dimensions; kernels check the range of its numbers."""
     given = _checks.array_of(values, name, ValueError)
     numbers = given if given.dtype == np.float64 else _checks.numbers_of(given, name, ValueError)
     return np.ascontiguousarray(_with_dimensions(numbers, name, ndim))

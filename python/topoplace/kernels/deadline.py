@@ -1,4 +1,4 @@
-"""A time by which all searches of a thread end, whatever their own limits, for callers of code that searches."""
+"""A deadline for all searches of a thread, whatever their own limits, for callers of code that searches."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from topoplace.errors import DeadlineError
 
 _T = TypeVar("_T")
 _ITEMS_A_LOOK = 256
-"""Items between two looks at the clock; each takes microseconds. Fewer items are not worth one."""
+"""Items between two readings of the clock; an item takes microseconds."""
 
 
 class _Ends(local):
@@ -29,8 +29,8 @@ _ends = _Ends()
 def deadline(seconds: float) -> Generator[None]:
     """Open a block in which every search of this thread raises DeadlineError once this many seconds have passed.
 
-    A search that is cut short gives no answer at all, so that nothing takes it for a whole one and keeps it. The end of
-    a block around this one holds, too.
+    A search that is cut short returns no answer, so that no caller caches an incomplete one. The deadline of a
+    surrounding block also holds.
     """
     before = _ends.end
     end = time.monotonic() + seconds
@@ -45,32 +45,34 @@ class Countdown:
     """The time left for several steps that share one limit."""
 
     def __init__(self, seconds: float | None) -> None:
-        """Start now; None is without end."""
+        """Start now; seconds: the time limit, None for no limit."""
         self._end = math.inf if seconds is None else time.monotonic() + seconds
 
     @property
     def left(self) -> float | None:
-        """The seconds that are left, at least 0; None if there is no end."""
+        """Return the remaining seconds, at least 0; None for no limit."""
         return None if self._end == math.inf else max(0.0, self._end - time.monotonic())
 
     @property
     def is_up(self) -> bool:
-        """True if no time is left."""
+        """Return True if no time is left."""
         return self.left == 0
 
     def block(self) -> AbstractContextManager[None]:
-        """Return a block in which every search raises DeadlineError once the time is up."""
+        """Return a block in which every search raises DeadlineError once no time is left."""
         return nullcontext() if (left := self.left) is None else deadline(left)
 
 
 def check_deadline() -> None:
-    """Raise DeadlineError if the time of the block is up; nothing outside such a block."""
+    """Raise DeadlineError if the deadline of the surrounding block has passed; do nothing outside such a block."""
     if _ends.end is not None and time.monotonic() >= _ends.end:
         raise DeadlineError("the time for this decision is up")
 
 
 def until_deadline(items: Iterable[_T]) -> Iterator[_T]:
-    """Yield the items, for loops over all jobs or machines; DeadlineError if the time of the block is up among them."""
+    """Yield the items, for loops over all jobs or machines; raise DeadlineError once the deadline of the block has
+    passed.
+    """
     left = iter(items)
     while some := list(islice(left, _ITEMS_A_LOOK)):
         yield from some

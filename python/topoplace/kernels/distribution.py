@@ -15,7 +15,7 @@ _MAX_ROOM = 2**31 - 1
 
 
 class Distribution(NamedTuple):
-    """The result of `distribute`: the block of each task, the cost, and how good it is proven to be."""
+    """The result of `distribute`: the block of each task, the cost, and a lower bound on it."""
 
     block_of: NDArray[np.int32]
     """(k,): the block of each source vertex (task)."""
@@ -47,17 +47,17 @@ def distribute(
 
     Tasks start in the blocks by number, block after block. If that costs more than the lower bound, tasks and blocks
     are bisected together, `starts` times with different seeds from `seed` on, and each result is refined by exchanges.
-    All ends when the cost reaches the bound. Refinement takes 8 bytes for each task and block. The same seed gives the
-    same answer everywhere, unless `timeout` ends the search. At `timeout` seconds, or after `max_nodes` steps, the best
-    distribution so far is returned with a valid `bound` and complete=False.
+    The search ends when the cost reaches the bound. Refinement takes 8 bytes for each task and block. The same seed
+    gives the same answer everywhere, unless `timeout` ends the search. At `timeout` seconds, or after `max_nodes`
+    steps, the best distribution so far is returned with a valid `bound` and complete=False.
 
     Args:
-        room: (b,) the most tasks that each block may have.
-        distance: (b, b) symmetric, 0..1e100; on the diagonal between tasks of one block. Blocks that are near each
-            other should have near numbers.
+        room: (b,) the largest number of tasks that each block may have.
+        distance: (b, b) symmetric, 0..1e100; the diagonal has the distance between tasks of one block. Blocks that are
+            near each other should have near numbers.
 
     Raises:
-        ValueError: On bad input.
+        ValueError: An argument is invalid.
     """
     found = _core.distribute(
         Graph.of(source, "source"),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from topoplace import _core
-from topoplace.kernels.min_cost_flow import (
+from topoplace.kernels.cost_scaling import (
     Algorithm,
     Columns,
     FlowSolution,
@@ -28,7 +28,7 @@ class FlowNetwork:
     the network take arrays.
 
     With algorithm="auto", scheduling graphs are solved incrementally as assignments (cf. Gog et al., "Firmament", OSDI
-    2016). After the following changes, the work of `solve` depends only on how far the change affects the flow:
+    2016). After the following changes, the work of `solve` depends only on how much of the flow changes:
     - A task (supply 1, no entering arc) is added or removed, or changes its costs; its supply changes to 0 or back.
     - The unscheduled node of a job is added or removed.
     - A machine changes its capacity or its cost to the sink.

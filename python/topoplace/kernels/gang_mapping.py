@@ -19,19 +19,21 @@ from topoplace.kernels.tree_mapping import MOVES, Exchanges, PortTree, items_of,
 Ints = NDArray[np.int32]
 Reals = NDArray[np.float64]
 WORK = 1 << 22
-"""Hops that a search loads if nothing else is asked: about a tenth of a second."""
+"""Hops that a search loads by default: about 0.1 s of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class GangPlaces:
-    """Which tasks make an item, and which vertices a leaf."""
+    """The tasks of each item, and the vertices of each leaf."""
 
     tasks: ArrayLike
     """(items, t) the tasks of each item, which are on one leaf."""
     leaf_ends: ArrayLike
-    """(l,) the number of places of each leaf, enough for its room, and those before it."""
+    """(l,) for each leaf, the total number of places of this leaf and those before it; a leaf has enough places for its
+    room.
+    """
     places: ArrayLike
-    """(p,) vertices."""
+    """(p,) the vertices of the leaves, leaf after leaf."""
 
 
 class GangMapping(NamedTuple):
@@ -40,8 +42,9 @@ class GangMapping(NamedTuple):
     vertex_of: Ints
     """(n,) the vertex of each task."""
     seconds: float
-    """Of all phases, beside the others; infinity if two tasks have no path. Seconds and port-seconds are both infinite
-    if the timeout ended the search before it knew them."""
+    """Seconds of all phases, next to `others`; infinity if two tasks have no path. Seconds and port-seconds are both
+    infinite if the timeout ended the search before they were known.
+    """
     port_seconds: float
     """GB / (GB/s), summed over the hops of all uplinks."""
     complete: bool
@@ -67,27 +70,27 @@ def map_gang(
     others_of_tree: ArrayLike = (),
     timeout: float | None = None,
 ) -> GangMapping | None:
-    """Put each task on a vertex, so that what the job exchanges takes the least time, and then for few port-seconds.
+    """Map each task to a vertex for the least communication time, then for few port-seconds.
 
-    Returns None if there is not enough room. Of a few tasks and places, all assignments are compared; else the answer
-    is a heuristic's. The same arguments give the same answer.
+    Return None if there is not enough room. For few tasks and places, all assignments are compared; otherwise, the
+    search is a heuristic. The same arguments give the same answer.
 
     Args:
-        tree: The domains of the leaves; its speeds decide where searches start, and nothing else.
-        exchanges: What items exchange, for the same purpose.
+        tree: The domains of the leaves; its speeds only decide where searches start.
+        exchanges: The exchanges of items, which also only decide where searches start.
         start: (items,) a leaf for each item from which to search; by default many starts are tried.
         confined: (items,) the depth of the domain of `start` that each item may not leave.
-        others: Flows of other jobs in the same network. On a hop that the job uses, each of them counts up to the GB of
-            the job's own largest flow there.
-        least_seconds: No mapping takes fewer seconds; the search ends where it reaches them.
-        seed: Of random steps.
+        others: Flows of other jobs in the same network; None for none. On a hop that the job uses, each of them counts
+            up to the GB of the job's own largest flow there.
+        least_seconds: A lower bound on the seconds of any mapping; the search ends if it reaches this bound.
+        seed: Seed of random steps.
         work: Number of hops to load.
-        moves: Number of moves to try in the tree alone (`map_to_tree`), where some tasks exchange in pairs.
+        moves: Number of moves to try in the tree alone (`map_to_tree`), if some tasks exchange in pairs.
         others_of_tree: (phases, d) as `others` of `map_to_tree`.
         timeout: Limit in seconds; the best mapping so far is returned, at least a first one.
 
     Raises:
-        ValueError: For an argument that is out of range.
+        ValueError: An argument is out of range.
     """
     begin, limit = perf_counter(), checked_seconds(timeout)
     arguments = (
@@ -115,13 +118,13 @@ def verify_gang_mapping(
     confined: ArrayLike = (),
     others: FlowCounts | None = None,
 ) -> bool:
-    """Return True if the mapping keeps the rooms, the items and the domains of `confined`, and takes the time it says.
+    """Return True if the mapping respects the rooms, the items and the domains of `confined`, and its times are true.
 
-    The check uses only the definition and shares no code with the search, but for the checks of arguments. A mapping
-    whose seconds and port-seconds are both infinite says nothing about its time.
+    The check uses only the definition and shares only the checks of arguments with the search. A mapping whose seconds
+    and port-seconds are both infinite makes no claim about its time.
 
     Raises:
-        ValueError: For an argument that is out of range.
+        ValueError: An argument is out of range.
     """
     vertex_of = integers(mapping.vertex_of, "vertex_of")
     arguments = _arguments(network, job, tree, exchanges, places, (start, confined, ()), others)

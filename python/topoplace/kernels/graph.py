@@ -66,7 +66,7 @@ class Graph(_core.Graph):
 
     @classmethod
     def of(cls, graph: GraphLike, what: str = "graph") -> Graph:
-        """Convert any graph argument of a kernel to a `Graph`. what: the argument's name in messages.
+        """Return any graph argument of a kernel as a `Graph`. what: the argument's name in messages.
 
         A non-empty (m, 2) or (m, 3) array has one edge per row, and one vertex more than its largest vertex number. As
         an exception, a square one with a zero diagonal is a weight matrix and must be symmetric; for edges of this form
@@ -74,7 +74,7 @@ class Graph(_core.Graph):
         order in which it lists them; edges without the attribute `weight` have weight 1.
 
         Raises:
-            ValueError: For any other argument.
+            ValueError: The argument has another form.
         """
         if isinstance(graph, Graph):
             return graph
@@ -104,11 +104,12 @@ class Graph(_core.Graph):
         return cls.from_edges(len(number), edges)
 
     def count_automorphisms(self, timeout: float | None = None) -> float:
-        """Count the permutations of the vertices that keep every edge, whatever its weight; exact up to 2**53.
+        """Return the number of permutations of the vertices that keep every edge, whatever its weight; exact up to
+        2**53.
 
         Raises:
-            SearchTimeoutError: If `timeout` seconds are too short.
-            ValueError: If there are more than 4,096 vertices.
+            SearchTimeoutError: `timeout` seconds are too short.
+            ValueError: There are more than 4,096 vertices.
         """
         count = self.automorphisms_within(seconds(timeout))
         if count is None:

@@ -17,7 +17,7 @@ _OWN_LIMIT: Final = 1 << 16
 
 
 class GroupPacking(NamedTuple):
-    """The result of `pack_groups`: how many tasks of each group are on each leaf."""
+    """The result of `pack_groups`: the number of tasks of each group on each leaf."""
 
     shares: Ints
     """(s, 3): group, leaf and number of tasks, by group and then by leaf. Tasks of a group inside another one count
@@ -44,26 +44,25 @@ def pack_groups(
     """Put the tasks of a job into a tree of domains, each group inside one domain; None if that is impossible.
 
     Domain 0 is the root; parents have smaller numbers, and all leaves have the same depth. Group 0 is the job, of depth
-    0; parents have smaller numbers and smaller depths. Whether a packing exists is decided exactly, unless that takes
-    the search more than 2^16 nodes, its own limit, which no argument raises. The packing uses
-    the fewest domains, from the top down, and of as many those with the least room: the packing says `fewest`. That is
-    so unless the job has too many tasks and kinds of groups for the size of the tree; then each domain uses few of its
-    children.
+    0; parents have smaller numbers and smaller depths. Whether a packing exists is decided exactly within the search's
+    own limit of 2^16 nodes, which no argument raises. A packing with `fewest` uses the fewest domains, from the top
+    down; ties go to those with the least room. If the job has too many tasks and kinds of groups for the size of the
+    tree, each domain instead uses few of its children.
 
     Args:
         parent: (d,) the parent of each domain, -1 for the root.
-        room: (d,) the most tasks of each domain; an inner one also takes no more than its children.
+        room: (d,) the largest number of tasks of each domain; an inner one is also limited by its children.
         group_parent: (g,) the group around each group, -1 for the job.
-        group_depth: (g,) the depth of domains, one of which has to hold the whole group.
+        group_depth: (g,) the depth at which one domain must contain the whole group.
         own_tasks: (g,) the tasks of each group that are in no group inside it.
-        balanced: Depth of domains. No more of them are used than without it, as evenly as possible: the most tasks of
-            one are as few as possible, then as few domains as possible have so many, and so on among the others. Where
-            groups differ, no task can be moved for more even shares, but exchanges of groups are not proven useless.
-            The search for even shares ends after 2^18 nodes.
+        balanced: Depth of domains that are used as evenly as possible, and in no larger number than without it; None
+            for none. The largest share is minimal, then the number of domains that have it, and so on for the other
+            shares. If groups differ, no single task can be moved for more even shares, but exchanges of groups are not
+            all tried. The search for even shares ends after 2^18 nodes.
 
     Raises:
-        SearchTimeoutError: If a limit ends the search before a packing is found: `timeout`, `max_nodes` or its own.
-        ValueError: For an argument that is out of range.
+        SearchTimeoutError: `timeout`, `max_nodes` or the search's own limit ends the search before a packing is found.
+        ValueError: An argument is out of range.
     """
     found, shares, complete, fewest, nodes = _core.pack_groups(
         *_problem(parent, room, group_parent, group_depth, own_tasks),
@@ -97,7 +96,7 @@ def verify_group_packing(
     domains are used. With `balanced`, no single task may be movable for more even shares.
 
     Raises:
-        ValueError: For an argument that is out of range.
+        ValueError: An argument is out of range.
     """
     rows = _checks.numbers_of(shares, "shares", ValueError)
     if rows.ndim != 2 or rows.shape[1] != 3:

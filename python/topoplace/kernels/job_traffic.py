@@ -1,4 +1,4 @@
-"""What the collectives of a job send through a network of ports, and how long it takes."""
+"""The traffic of a job's collectives through a network of ports, and its time."""
 
 from __future__ import annotations
 
@@ -20,22 +20,22 @@ KINDS: Final = ("reduce", "ring", "chain", "pairs", "sends")
 """The ways in which the tasks of a collective exchange data.
 
 In a ring, each task sends to the next one, and the last to the first; "reduce" is a ring in whose place switches may
-reduce. A chain has no way back. In "pairs", each task exchanges with each other one, and in "sends" with the next one,
-half of the GB each way.
+reduce. A chain has no way back. In "pairs", each task exchanges with every other task, and in "sends" with the next
+one, half of the GB each way.
 """
 
 
 class RingRates(_core.RingRates):
-    """What rings among any terminals of a network carry; each set is searched once.
+    """The rates of rings among any terminals of a network; each set is searched once.
 
     Args:
-        class_of: (n,) the class of each terminal; the lowest one of a set decides on its rules.
-        rules: How channels are searched, for each class.
-        slower: The same, where no channel of the rules fits.
+        class_of: (n,) the class of each terminal; the lowest class in a set selects the rules.
+        rules: The rules of the search for channels, for each class.
+        slower: The rules, for each class, that are used if no channel of `rules` fits.
         per_unit: GB/s that a unit of rate carries, by the level of the farthest route, 0..15.
 
     Raises:
-        ValueError: For a class that does not exist, or a wrong number of levels.
+        ValueError: A class does not exist, or the number of levels is wrong.
     """
 
     def __init__(
@@ -50,32 +50,32 @@ class RingRates(_core.RingRates):
 
 
 class Places(NamedTuple):
-    """Where each vertex is, as (n,) integers."""
+    """The location of each vertex, as (n,) integers."""
 
     machine: Ints
     local: Ints
-    """Its number on its machine, a terminal of the rates of the machine."""
+    """Number of the vertex on its machine, a terminal of the machine's rates."""
     domain: Ints
-    """What a library joins by rings of its own: a machine, or the machines of an NVLink domain."""
+    """Number of the domain inside which the library plans rings: a machine, or the machines of an NVLink domain."""
     adapter: Ints
-    """Its network adapter; -1 without one."""
+    """Number of the network adapter; -1 without one."""
     rail: Ints
     """The rail of the adapter."""
     near: Ints
-    """Its place in an order in which near vertices of a machine follow each other."""
+    """Position in an order in which near vertices of a machine follow each other."""
     switches: Ints
     """Vertices with the same number share switches; -1 without any."""
 
 
 class SwitchRates(NamedTuple):
-    """What goes through the switches of each vertex, as (n,) GB/s."""
+    """The rates through the switches of each vertex, as (n,) GB/s."""
 
     rings: Reals
-    """Of rings among any vertices that share the switches; 0 where the rates of the machine count."""
+    """GB/s of rings among any vertices that share the switches; 0 if the rates of the machine count instead."""
     reducing: Reals
-    """At which the switches reduce what a vertex sends; 0 if they do not."""
+    """GB/s at which the switches reduce the data of a vertex; 0 if they do not reduce."""
     most_reduced: Reals
-    """The most bus bandwidth of that."""
+    """Limit on the bus bandwidth of such reductions, GB/s."""
 
 
 class Rings(NamedTuple):
@@ -91,7 +91,7 @@ class Rings(NamedTuple):
 
 
 class TrafficTime(NamedTuple):
-    """How long a phase of the collectives of a job takes: the longer one of the two."""
+    """The time of a phase of a job's collectives: the larger of its ports' and its rings' times."""
 
     ports: PhaseTime
     rings: Rings
@@ -103,31 +103,31 @@ class TrafficTime(NamedTuple):
 
 
 def reduced_bandwidth(size: int, gb_per_s: float, most: float) -> float:
-    """Return bus GB/s of an all-reduce among `size` vertices in whose place switches reduce.
+    """Return bus GB/s of an all-reduce among `size` vertices by reducing switches.
 
     Each vertex sends and gets 1 + 1 / size of its buffer.
 
     Args:
-        gb_per_s: At which the switches reduce what a vertex sends.
-        most: Bus GB/s at the most.
+        gb_per_s: GB/s at which the switches reduce the data of a vertex.
+        most: Limit in bus GB/s.
     """
     return min(most, 2 * (size - 1) / (size + 1) * gb_per_s)
 
 
 class JobCollectives:
-    """The collectives of a job by phase: those of a phase run at once.
+    """The collectives of a job by phase; those of a phase run at the same time.
 
     Args:
-        phase_ends: The number of collectives of each phase and those before it, at last of all.
+        phase_ends: For each phase, the total number of collectives of this phase and those before it.
         kinds: (c,) the number of each collective's kind in `KINDS`.
-        ends: (c,) the number of tasks of each collective and those before it.
+        ends: (c,) the total number of tasks of each collective and those before it.
         tasks: (t,) the tasks of the collectives, one after the other.
         gigabytes: (c,) GB between two neighbours, both directions together.
-        received: (t,) the GB that a task gets from each other one of its collective, where that differs; -1 where not.
-            Empty if it differs nowhere.
+        received: (t,) the GB that a task gets from each other task of its collective, if tasks get different amounts;
+            -1 if not. Empty if no collective has different amounts.
 
     Raises:
-        ValueError: For arrays of the wrong shape or type; numbers out of range are found when the object is used.
+        ValueError: An array has the wrong shape or type; numbers out of range are found when the object is used.
     """
 
     def __init__(
@@ -154,14 +154,14 @@ class JobCollectives:
 
 
 class CollectiveNetwork:
-    """A network of ports, and how collectives run among its vertices.
+    """A network of ports, with the rules by which collectives run among its vertices.
 
-    Inside a domain, rings take as long as they are planned. Between domains, a ring runs in channels over adapters: as
-    many as its vertices have distinct ones in the domain where they have the fewest.
+    Inside a domain, rings have their planned rate. Between domains, a ring runs in channels over adapters. The number
+    of channels is that of the distinct adapters of its vertices, in the domain with the fewest.
 
     Args:
-        has_links: (n,) whether a vertex has a direct link to another one.
-        rates: What rings among the vertices of each machine carry, by their local numbers; None if unknown.
+        has_links: (n,) True for a vertex with a direct link to another one.
+        rates: The rates of rings among the vertices of each machine, by their local numbers; None if unknown.
 
     Raises:
         ValueError: Names an argument of the wrong shape, or a number that is out of range.
@@ -202,11 +202,12 @@ class CollectiveNetwork:
 
         Args:
             vertex_of: (n,) the vertex of each task.
-            planned: False leaves out rings inside domains, and channels: rings pass ports in the order of their tasks.
-            others: As in `PortNetwork.phase_times`.
+            planned: False ignores planned rings inside domains, and channels: rings pass ports in the order of their
+                tasks.
+            others: Flows of other jobs, as in `PortNetwork.phase_times`; None for none.
 
         Raises:
-            ValueError: Names what is out of range, or others of another network.
+            ValueError: Names an argument out of range, or `others` of another network.
         """
         placed = integers(vertex_of, "vertex_of")
         if others is None:

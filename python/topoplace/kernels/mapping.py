@@ -39,7 +39,7 @@ class TargetDistance(_core.TargetDistance):
 
 
 class Mapping(NamedTuple):
-    """The result of `map_graph`: the target vertex of each task, its cost, and how good it is proven to be."""
+    """The result of `map_graph`: the target vertex of each task, the cost, and a lower bound on it."""
 
     target_of: NDArray[np.int32]
     """(k,): the target vertex of each source vertex (task)."""
@@ -90,15 +90,15 @@ def map_graph(
     that differ by less than 1e-12 of the largest mapping cost count as equal.
 
     At `timeout` seconds, or after `max_nodes` steps of one search, the best mapping so far is returned with a valid
-    `bound` and complete=False. What a target or a proof prepares on first use counts.
+    `bound` and complete=False. Preparation of a target or a proof on first use also counts.
 
     Args:
         target_distance: A `TargetDistance` or its matrix.
         free: The target vertices that may be used, each listed once; all by default.
-        start: The target vertex of each task; this mapping is refined instead of all the bipartitioning.
+        start: The target vertex of each task; this mapping is refined, in place of bipartitioning.
 
     Raises:
-        ValueError: On bad input.
+        ValueError: An argument is invalid.
     """
     s, t = Graph.of(source, "source"), _target(target_distance)
     n = t.num_vertices

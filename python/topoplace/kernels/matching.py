@@ -40,7 +40,7 @@ class Embedding(NamedTuple):
 
     @property
     def within(self) -> float:
-        """How much better than `score` the best embedding may be, relative to `score`; 0 if `optimal`."""
+        """Return the share by which the best embedding may exceed `score`; 0 if `optimal`."""
         gap = self.bound - self.score
         return gap / abs(self.score) if self.score else (math.inf if gap else 0.0)
 
@@ -61,13 +61,14 @@ class Remainder(NamedTuple):
 
 
 class LinkCountScore:
-    """An objective of `best_subgraph` that depends only on how many target edges of each class the pattern uses.
+    """An objective of `best_subgraph` that depends only on the number of target edges of each class that the pattern
+    uses.
 
     Searches refuse targets of more than 4,096 vertices.
 
     Args:
         link_class: (n, n) array of integers 0..7 with the class of each target edge; ValueError for any other array.
-            Entries of pairs without an edge must be in this range too. K is the largest entry, also of these, plus 1.
+            Entries of pairs without an edge must be in this range too. K is the largest entry of the array plus 1.
         function: Maps an int64 array (v, K), whose rows are numbers of used edges by class, to v finite scores; larger
             is better. It is called once per target and number of pattern edges. Keep one object per topology, as it
             caches the tables of scores.
@@ -96,7 +97,7 @@ class LinkCountScore:
         It has a score for each way in which `num_edges` edges can be distributed over the link classes.
 
         Raises:
-            ValueError: If `function` returns another number of scores, or one that is not finite.
+            ValueError: `function` returns another number of scores, or one that is not finite.
         """
         _checks.instance(target, Graph, "target", ValueError)
         num_edges = _checks.integer(num_edges, "num_edges", ValueError, low=0, high=65535)
@@ -139,8 +140,8 @@ def enumerate_subgraphs(
         limit: Maximum number of rows; None for all.
 
     Raises:
-        SearchTimeoutError: If `timeout` seconds are too short; its `partial` has the rows so far.
-        ValueError: On bad input.
+        SearchTimeoutError: `timeout` seconds are too short; `partial` of the error has the rows so far.
+        ValueError: An argument is invalid.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
     rows, complete, _ = _core.enumerate_subgraphs(*checked)
@@ -160,12 +161,12 @@ def count_subgraphs(
     limit: int | None = None,
     timeout: float | None = None,
 ) -> int:
-    """Count the rows that `enumerate_subgraphs` would return for the same arguments, without creating them.
+    """Return the number of rows that `enumerate_subgraphs` would return for the same arguments, without creating them.
 
     Raises:
-        SearchTimeoutError: If `timeout` seconds are too short; its `partial` has the count so far.
-        OverflowError: If there are more than 2**63 - 2 rows.
-        ValueError: On bad input.
+        SearchTimeoutError: `timeout` seconds are too short; `partial` of the error has the count so far.
+        OverflowError: There are more than 2**63 - 2 rows.
+        ValueError: An argument is invalid.
     """
     checked = _enumeration(pattern, target, distinct, induced, min_weight, limit, candidates, timeout)
     count, complete, _ = _core.count_subgraphs(*checked)
@@ -201,24 +202,24 @@ def best_subgraph(
     distinct target vertices, and every pattern edge to a target edge of weight at least `min_weight` (default: any
     weight). Pattern weights are ignored.
 
-    Sums are compared exactly, in 41-bit fixed point; weights that span more than eleven decades are refused. Within a
-    tolerance, ties are not broken. At any limit the best embedding so far is returned with a valid `bound` and
-    optimal=False. Where all free vertices are joined by edges of at least `min_weight`, there is one at any `timeout`.
+    Sums are compared exactly, in 41-bit fixed point; weights that span more than eleven decades are refused. With a
+    tolerance, ties are not broken. At any limit, the best embedding so far is returned with a valid `bound` and
+    optimal=False. If edges of at least `min_weight` join all free vertices, any `timeout` gives an embedding.
 
     Args:
         objective: "sum" (of the weights of the target edges used), "bottleneck" (the smallest of these weights),
             "bottleneck_sum" (the bottleneck, ties broken by the sum), or a `LinkCountScore`.
         free: The target vertices that may be used, all by default.
         required: Target vertices that must be used.
-        tolerance: Relative, such as 0.03; above 0, the search ends with the first embedding proven to be within it of
-            the best, and `within` of the result says how near. For "bottleneck_sum" it is that of the sum.
+        tolerance: Relative, such as 0.03. Above 0, the search ends with the first embedding proven to be within it of
+            the best; `within` of the result states how near. For "bottleneck_sum", it applies to the sum.
         timeout: Limit in seconds.
         max_nodes: Limit on search tree nodes, at which the search stops at the same point on every computer.
         budget: A limit on the nodes of several searches together; this search takes its nodes from it.
 
     Raises:
-        ValueError: On bad input.
-        SearchTimeoutError: If a limit ends the search before any embedding is found.
+        ValueError: An argument is invalid.
+        SearchTimeoutError: A limit ends the search before any embedding is found.
     """
     p, t = Graph.of(pattern, "pattern"), Graph.of(target_weights, "target_weights")
     max_nodes = _node_limit(max_nodes, budget)
@@ -260,8 +261,8 @@ def best_remainder(
     This weight is MAPA's preserved bandwidth (Ranganath et al., SC'21, eq. 3). Ties go to the largest sum of the
     weights of the target edges used, then to the lexicographically smallest sorted vertex list.
 
-    None if there is no embedding. The other arguments, limits and errors are as for `best_subgraph`; more than 4,096
-    target vertices are a ValueError.
+    Return None if there is no embedding. Other arguments, limits and errors are as for `best_subgraph`; more than 4,096
+    target vertices raise ValueError.
 
     Args:
         kept: Target vertices, in `free` or not, that the pattern must not use but that count as free and unused.

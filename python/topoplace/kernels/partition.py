@@ -69,9 +69,9 @@ def bipartition(
        give smaller cuts.
 
     Time is nearly linear in the number of edges. The same seed gives the same answer everywhere, unless `timeout` ends
-    the search: after `timeout` seconds the best bipartition so far is returned with complete=False. Raises
-    InfeasibleError if no balanced bipartition
-    exists or was found, SearchTimeoutError if none was found in time, and ValueError on bad input.
+    the search: after `timeout` seconds the best bipartition so far is returned with complete=False. Raise
+    InfeasibleError if no balanced bipartition exists or was found, SearchTimeoutError if none was found in time, and
+    ValueError for invalid arguments.
     """
     g = Graph.of(graph)
     share = _checks.real(fraction, "fraction", ValueError, high=1.0)

@@ -16,49 +16,51 @@ Reals = NDArray[np.float64]
 
 
 class PhaseTime(NamedTuple):
-    """How long the flows of a phase take."""
+    """The time of the flows of a phase."""
 
     seconds: float
-    """Infinity if two vertices have no path."""
+    """Seconds of the phase; infinity if two vertices have no path."""
     slowest: int
-    """The hop that takes so long: 2 x port, or 2 x port + 1 for traffic that comes in; -1 for none."""
+    """The hop that takes longest: 2 x port, or 2 x port + 1 for incoming traffic; -1 for none."""
     port_seconds: float
     """GB / (GB/s), summed over the hops of all uplinks."""
 
 
 class Flows(NamedTuple):
-    """Flows by phase: those of a phase run at once. A flow of 0 GB needs no path."""
+    """Flows by phase; those of a phase run at the same time. A flow of 0 GB needs no path."""
 
     phase_ends: Sequence[int]
-    """The number of flows of each phase and those before it, at last of all."""
+    """For each phase, the total number of flows of this phase and those before it."""
     start: Ints
-    """(f,) where each flow comes from."""
+    """(f,) the vertex at the start of each flow."""
     end: Ints
-    """(f,) where it goes."""
+    """(f,) the vertex at the end of each flow."""
     there: Reals
-    """(f,) its GB."""
+    """(f,) the GB of each flow, from start to end."""
     back: Reals
-    """(f,) the GB in the other direction."""
+    """(f,) the GB of each flow in the other direction."""
 
 
 class MaxMinTimes(NamedTuple):
-    """How long the phases of a job take beside other jobs."""
+    """The times of a job's phases next to other jobs."""
 
     phases: list[PhaseTime]
-    """Each from its beginning until its last flow ends; the slowest hop is what holds up that flow."""
+    """The time of each phase, from its beginning to the end of its last flow; the slowest hop is the one that limits
+    this flow.
+    """
     complete: bool
     """False if a limit ended the search; phases that had not ended have their seconds so far."""
     nodes: int
-    """The work: one node for each moment at which rates change, and more for many flows."""
+    """The work: one node for each time at which rates change, and more for many flows."""
 
 
 class Orders(NamedTuple):
-    """How tasks are put on sets of vertices."""
+    """Orders of vertices, one for each set, with the times of the flows."""
 
     vertices: Ints
     """(s, k) the vertex of each task."""
     seconds: Reals
-    """(s,) summed over the phases."""
+    """(s,) seconds, summed over the phases."""
     port_seconds: Reals
     """(s,) GB / (GB/s), summed over the hops of all ports and phases."""
 
@@ -66,23 +68,24 @@ class Orders(NamedTuple):
 class PortNetwork:
     """Vertices that communicate through ports, each with a speed in both directions.
 
-    Two vertices with a link of their own use it. Others meet at the first level at which they share a domain: their
-    traffic passes the port by which each enters the segment of that level, and the uplinks of their domains at the
-    segment's levels below. Levels of one segment follow each other.
+    Two vertices with a direct link use it. Other vertices meet at the first level at which they share a domain. Their
+    traffic passes the ports by which they enter the segment of that level, and the uplinks of their domains at the
+    segment's lower levels. Levels of one segment follow each other.
 
-    With groups and lanes, vertices have relays: what goes through the last segment to a vertex of another group and
-    lane first goes through an earlier segment to the lowest vertex of the sender's group on that lane, if it has one.
+    With groups and lanes, vertices have relays. This concerns traffic through the last segment to a vertex of another
+    group and lane. It first goes through an earlier segment to the lowest vertex of the sender's group on that lane, if
+    there is one.
 
     Args:
-        gb_per_s: (p,) GB/s of each port in one direction; through a port of 0 nothing passes.
+        gb_per_s: (p,) GB/s of each port in one direction; 0 blocks the port.
         entry: (s, n) the port by which each vertex enters each segment; -1 for none.
         segment_of: (l,) the segment of each level, ascending.
         domain: (l, n) the domain of each vertex at each level; -1 for none.
-        uplink: (l, n) the port through which the traffic of that domain leaves it; -1 for none.
+        uplink: (l, n) the port through which traffic leaves that domain; -1 for none.
         links: (k, 3) two vertices, the lower first, and the port between them; sorted by vertices.
-        is_slower: (k,) whether traffic passes the link in addition to the usual route.
-        access: (n,) the port between each vertex and its entry into the last segment; -1 for none. Empty: no vertex has
-            one.
+        is_slower: (k,) True if traffic passes the link in addition to the usual route.
+        access: (n,) the port between each vertex and its entry into the last segment; -1 for none. Empty if no vertex
+            has one.
         group: (n,) the group of each vertex; -1 for none. Empty without relays.
         lane: (n,) the lane of each vertex. Empty without relays.
 
@@ -132,12 +135,13 @@ class PortNetwork:
         """Return the time of each phase of flows between vertices.
 
         Args:
-            others: Flows in the same network that are there all the time. On a hop that the flows of a phase use, each
-                of them counts up to the GB of the largest flow of the phase there. They are in no port-seconds.
+            others: Constant flows of other jobs in the same network; None for none. On a hop that the flows of a phase
+                use, each of them counts up to the GB of the phase's largest flow there. They are not part of
+                port-seconds.
 
         Raises:
-            ValueError: For arrays of different length, a vertex that does not exist, or GB that are negative or not
-                finite, or others of another network.
+            ValueError: Arrays have different lengths, a vertex does not exist, GB are negative or not finite, or
+                `others` are of another network.
         """
         if others is None:
             found = self.native.phase_times(*_checked(flows))
@@ -156,18 +160,18 @@ class PortNetwork:
         timeout: float | None = None,
         max_nodes: int | None = None,
     ) -> MaxMinTimes:
-        """Return how long the phases of the first job take if all flows have max-min fair rates at every moment.
+        """Return the times of the first job's phases if all flows have max-min fair rates at all times.
 
-        All jobs begin at one moment. Each runs its phases one after the other: a phase begins when the flows of the one
-        before have ended. A flow without a path takes for ever, and its job goes on without it. Jobs that share no port
-        with the first one, nor with one that does, and so on, take no time.
+        All jobs begin at the same time. Each runs its phases one after the other: a phase begins when the flows of the
+        previous one have ended. A flow without a path takes for ever, and its job continues without it. Jobs that share
+        no port with the first one, directly or through other jobs, are ignored.
 
         Args:
             jobs: The flows of each job.
-            at_least: For each job, (phases,) seconds that its phases last at least.
+            at_least: For each job, (phases,) minimum seconds of its phases; None for no minimum.
 
         Raises:
-            ValueError: Without a job, for flows as in `phase_times`, or for `at_least` of another shape, or with a
+            ValueError: There is no job, flows are invalid as in `phase_times`, or `at_least` has another shape or a
                 number that is negative or not finite.
         """
         least = [()] * len(jobs) if at_least is None else at_least
@@ -183,15 +187,15 @@ class PortNetwork:
     def best_orders(self, flows: Flows, sets: ArrayLike) -> Orders:
         """Return an order of the vertices of each set in which the flows between tasks take little time.
 
-        Of at most four vertices, it is the best order. Of more, the given one is improved by swaps of two tasks, which
-        may miss the best.
+        For up to four vertices, the order is the best. For more, the given order is improved by swaps of two tasks,
+        which may miss the best.
 
         Args:
-            flows: Between tasks, of which task i gets the i-th vertex.
+            flows: Flows between tasks; task i gets the i-th vertex.
             sets: (s, k) vertices, in an order to start from.
 
         Raises:
-            ValueError: For flows as in `phase_times`, or a set with a vertex that does not exist.
+            ValueError: Flows are invalid as in `phase_times`, or a set has a vertex that does not exist.
         """
         return Orders(*self.native.best_orders(*_checked(flows), integers(sets, "sets", ndim=2)))
 
@@ -203,17 +207,17 @@ class FlowCounts:
         """Start without flows.
 
         Raises:
-            ValueError: If `network` is none.
+            ValueError: `network` is not a `PortNetwork`.
         """
         _checks.instance(network, PortNetwork, "network", ValueError)
         self.network = network
         self.native = _core.FlowCounts(network.native)
 
     def add(self, flows: Flows) -> None:
-        """Add the flows of all phases; those without a path count nowhere.
+        """Add the flows of all phases; flows without a path are ignored.
 
         Raises:
-            ValueError: For flows as in `PortNetwork.phase_times`.
+            ValueError: Flows are invalid as in `PortNetwork.phase_times`.
         """
         self.native.add(*_checked(flows)[1:])
 
@@ -221,15 +225,15 @@ class FlowCounts:
         """Remove flows that were added.
 
         Raises:
-            ValueError: For flows as in `PortNetwork.phase_times`, or that were not added; those before are removed.
+            ValueError: Flows are invalid as in `PortNetwork.phase_times`, or were not added; earlier ones are removed.
         """
         self.native.remove(*_checked(flows)[1:])
 
     def counted(self, hops: ArrayLike, most: float) -> Reals:
-        """Return the GB of the flows on each hop, where each flow counts up to `most` GB.
+        """Return the GB of the flows on each hop; each flow counts up to `most` GB.
 
         Raises:
-            ValueError: For a hop that does not exist, or `most` below 0.
+            ValueError: A hop does not exist, or `most` is below 0.
         """
         limit = _checks.real(most, "most", ValueError, low=0.0)
         found: Reals = self.native.counted(integers(hops, "hops"), limit)

@@ -1,4 +1,6 @@
-"""Pack rings through chosen terminals into the links of a network: the most of one rate, or those of the best rate."""
+"""Pack rings through chosen terminals into the links of a network: as many as possible of one rate, or those of the
+best rate.
+"""
 
 from __future__ import annotations
 
@@ -15,16 +17,16 @@ _MAX_RINGS = 1 << 10
 
 
 class Route(NamedTuple):
-    """The way of a ring from one terminal to the next."""
+    """The path of a ring from one terminal to the next."""
 
     start: int
     end: int
     level: int
-    """0..15; the nearest connections have the lowest."""
+    """Level, 0..15; the nearest connections have the lowest."""
     uses: Sequence[tuple[int, int]]
-    """(link, thousandths of a ring's rate that the route takes of it, at least 1000), in order."""
+    """(link, thousandths of a ring's rate that the route uses of the link, at least 1000), in order."""
     relay: int = -1
-    """A third terminal that the route passes and that must be chosen, too; -1 for none."""
+    """A third terminal that the route passes and that must also be chosen; -1 for none."""
 
 
 class RingNetwork(_core.RingNetwork):
@@ -39,11 +41,11 @@ class RingNetwork(_core.RingNetwork):
         routes: Iterable[Route],
         cuts: Iterable[tuple[Iterable[int], Sequence[int]]] = (),
     ) -> None:
-        """Build the network; ValueError names what is out of range.
+        """Build the network; ValueError names an argument that is out of range.
 
         Args:
             capacities: The capacity of each link, integers in 0..2**40.
-            routes: Of several routes for a pair, the first counts whose relay is chosen.
+            routes: Routes between terminals; of several for a pair, the first one whose relay is chosen counts.
             cuts: (terminals, links) such that every route from one of these terminals to any other uses one of the
                 links; they only make searches faster.
         """
@@ -70,7 +72,7 @@ class RingPacking(NamedTuple):
     num_rings: int
     """Number of rings, copies included."""
     bound: int
-    """No packing has more rings."""
+    """Upper bound on the number of rings."""
     optimal: bool
     """True if proven: `num_rings` equals `bound`."""
     complete: bool
@@ -86,7 +88,7 @@ class Channels(NamedTuple):
     num_rings: int
     """Number of rings, copies included; 0 if not even the slowest one fits."""
     rate: int
-    """Of each ring."""
+    """Rate of each ring."""
     level: int
     """The highest level of routes that the rings may use."""
     complete: bool
@@ -95,7 +97,7 @@ class Channels(NamedTuple):
 
 
 class ChannelRules(_core.ChannelRules):
-    """How `best_channels` looks for rings; prepared once and used often."""
+    """The rules by which `best_channels` looks for rings, prepared once for many calls."""
 
     def __init__(
         self,
@@ -110,17 +112,18 @@ class ChannelRules(_core.ChannelRules):
         group_level: int = -1,
         max_nodes: int = 1 << 14,
     ) -> None:
-        """Store the rules; ValueError names what is out of range.
+        """Store the rules; ValueError names an argument that is out of range.
 
         Args:
             rates: The rates that a ring may have, descending.
             slowest: Slower rates are tried as long as they are more than this share of the best one so far.
-            split_rate: Rings of at least this rate become twice as many of half the rate, unless there are more than
+            split_rate: Rings of at least this rate are doubled in number at half the rate, unless there are more than
                 `whole_count` of them at less than `whole_rate`.
-            equal_level: Rings that use routes of this level or above are all the same one.
-            group_level: If routes up to this level put the terminals into exactly two groups of several, there are at
-                least two rings; a terminal is in the group of the last one before it that it has such a route from.
-            max_nodes: Limits each search for rings of one rate.
+            equal_level: Rings that use routes of this level or above must all be equal.
+            group_level: If routes up to this level divide the terminals into exactly two groups of several, there are
+                at least two rings. A terminal joins the group of the last earlier terminal from which it has such a
+                route.
+            max_nodes: Limit on the nodes of each search for rings of one rate.
         """
         super().__init__(
             [
@@ -149,17 +152,17 @@ def pack_rings(
     timeout: float | None = None,
     max_nodes: int | None = None,
 ) -> RingPacking:
-    """Return the most rings of one rate through all `chosen` terminals that the links hold together.
+    """Return the largest number of rings of one rate through all `chosen` terminals that fit the links together.
 
-    Without a limit the search ends with a proof, which takes long for many terminals; at `timeout` seconds or after
-    `max_nodes` steps the best packing so far is returned with a valid `bound`.
+    Without a limit, the search ends with a proof, which takes long for many terminals. At `timeout` seconds or after
+    `max_nodes` steps, the best packing so far is returned with a valid `bound`.
 
     Args:
         level: Routes above this level are not used.
-        equal: All rings must be the same one.
+        equal: True if all rings must be equal.
 
     Raises:
-        ValueError: On bad input.
+        ValueError: An argument is invalid.
     """
     found = _core.pack_rings(
         network,
@@ -175,20 +178,19 @@ def pack_rings(
 
 
 def best_channels(network: RingNetwork, chosen: Iterable[int], rules: ChannelRules) -> Channels:
-    """Return rings of the rate and level that carry the most together, as `rules` look for them.
+    """Return the rings of the rate and level that carry the most together, by the search that `rules` define.
 
-    The search goes from the fastest rate down, and for each rate from the nearest level up to the one at which anything
-    was found.
+    The search goes from the fastest rate down, and for each rate from the nearest level up to the first with a result.
 
     Raises:
-        ValueError: On bad input.
+        ValueError: An argument is invalid.
     """
     members = vertices(chosen, "chosen", network.num_terminals)
     return Channels(*_core.best_channels(network, members, rules))
 
 
 def channel_rate(network: RingNetwork, chosen: Sequence[int], rules: ChannelRules) -> int:
-    """Return the rate of `best_channels` together; only C++ checks the arguments of this short way."""
+    """Return the total rate of `best_channels`; for speed, only C++ checks the arguments."""
     return _core.channel_rate(network, chosen, rules)
 
 
@@ -202,9 +204,9 @@ def verify_rings(
     max_rings: int = 16,
     equal: bool = False,
 ) -> bool:
-    """Return True if `rings` visit all `chosen` terminals over routes up to `level`, and the links hold them together.
+    """Return True if `rings` visit all `chosen` terminals over routes up to `level`, and fit the links together.
 
-    The check uses only the definition; that there are not more rings is not checked.
+    The check uses only the definition. It does not check that no more rings fit.
     """
     members = vertices(chosen, "chosen", network.num_terminals)
     return _core.verify_rings(network, members, rate, level, max_rings, equal, rings) is None

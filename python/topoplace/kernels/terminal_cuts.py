@@ -1,4 +1,4 @@
-"""Cuts between terminals of a directed graph: what one broadcast, and an all-gather, can carry at most."""
+"""Cuts between terminals of a directed graph: upper bounds on the rates of a broadcast and of an all-gather."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _MAX_CAPACITY = 1 << 40
 
 
 class TerminalGraph(_core.TerminalGraph):
-    """An immutable directed graph with capacities, of which some vertices are terminals and the others only forward."""
+    """An immutable directed graph with capacities; some vertices are terminals, and the others only forward."""
 
     num_terminals: int
-    """The terminals are the vertices 0..num_terminals - 1."""
+    """Number of terminals, which are the vertices 0..num_terminals - 1."""
 
     def __init__(self, num_vertices: int, num_terminals: int, arcs: Iterable[Sequence[int]]) -> None:
-        """Build the graph from `arcs`, each (tail, head, capacity); ValueError names what is out of range.
+        """Build the graph from `arcs`, each (tail, head, capacity); ValueError names an argument that is out of range.
 
         Capacities are integers of at least 0, and at most 2**40 together.
         """
@@ -36,7 +36,7 @@ class LeastFlow(NamedTuple):
     """The result of `least_max_flow`."""
 
     value: int
-    """The least maximum flow from one chosen terminal to another."""
+    """The smallest maximum flow from one chosen terminal to another."""
     side: list[int]
     """The vertices before a cut of this capacity between two chosen terminals, ascending."""
     complete: bool
@@ -59,24 +59,24 @@ class ThroughputBound(NamedTuple):
     """Number of maximum flows computed."""
 
     def throughput(self, num_chosen: int) -> Fraction:
-        """Return the rate of an all-gather of `num_chosen` equal parts: all data divided by the least time it takes."""
+        """Return the rate of an all-gather of `num_chosen` equal parts: all data divided by the least time."""
         return Fraction(num_chosen * self.capacity, self.terminals)
 
 
 def least_max_flow(
     graph: TerminalGraph, chosen: Iterable[int], *, relay_others: bool = False, timeout: float | None = None
 ) -> LeastFlow:
-    """Return the least maximum flow from one of the `chosen` terminals to another.
+    """Return the smallest maximum flow from one of the `chosen` terminals to another.
 
     No set of rings through all of them, and no broadcast from one of them, has a higher rate.
 
-    At `timeout` seconds the least flow so far is returned with complete=False.
+    At `timeout` seconds, the smallest flow so far is returned with complete=False.
 
     Args:
-        relay_others: Terminals that are not chosen forward, too.
+        relay_others: True if terminals that are not chosen also forward.
 
     Raises:
-        ValueError: On bad input, and for fewer than two terminals.
+        ValueError: An argument is invalid, or there are fewer than two terminals.
     """
     members = vertices(chosen, "chosen", graph.num_terminals)
     return LeastFlow(*_core.least_max_flow(graph, members, relay_others, seconds(timeout)))
@@ -87,9 +87,9 @@ def throughput_bound(
 ) -> ThroughputBound:
     """Return the cut that limits an all-gather among the `chosen` terminals most.
 
-    What the chosen terminals before a cut hold must cross it, so a cut of c terminals and capacity b limits n terminals
-    to a throughput of n * b / c. Schedules of trees reach the least of these limits (Zhao et al., ForestColl, arXiv
-    2402.06787). Arguments and errors are those of `least_max_flow`.
+    The data of the chosen terminals before a cut must cross it. A cut of capacity b after c terminals therefore limits
+    n terminals to a throughput of n * b / c. Schedules of trees reach the least of these limits (Zhao et al.,
+    ForestColl, arXiv 2402.06787). Arguments and errors are those of `least_max_flow`.
     """
     members = vertices(chosen, "chosen", graph.num_terminals)
     return ThroughputBound(*_core.throughput_bound(graph, members, relay_others, seconds(timeout)))
@@ -100,7 +100,7 @@ def verify_least_flow(
 ) -> bool:
     """Return True if the side of `found` is a cut between chosen terminals of the capacity `found.value`.
 
-    The check uses only the definition; that no cut has less capacity is not checked.
+    The check uses only the definition. It does not check that no cut has less capacity.
     """
     members = vertices(chosen, "chosen", graph.num_terminals)
     return _core.verify_least_flow(graph, members, relay_others, found.value, found.side) is None
@@ -111,7 +111,7 @@ def verify_throughput(
 ) -> bool:
     """Return True if the side of `found` is a cut with these terminals before it and this capacity.
 
-    The check uses only the definition; that no cut is worse is not checked.
+    The check uses only the definition. It does not check that no cut is worse.
     """
     members = vertices(chosen, "chosen", graph.num_terminals)
     cut = (found.terminals, found.capacity, found.side)

@@ -17,7 +17,7 @@ from topoplace.kernels.arguments import seconds as checked_seconds
 Ints = NDArray[np.int32]
 Reals = NDArray[np.float64]
 MOVES = 1 << 17
-"""Moves that a search tries if nothing else is asked: about a tenth of a second."""
+"""Moves that a search tries by default: about 0.1 s of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +31,7 @@ class PortTree:
     parent: ArrayLike
     """(d,) the parent of each domain, -1 for the root."""
     room: ArrayLike
-    """(l,) the most items of each leaf."""
+    """(l,) the largest number of items of each leaf."""
     uplink: ArrayLike
     """(d,) GB/s of each domain's uplink in one direction; 0 for no limit."""
     own_class: ArrayLike
@@ -42,15 +42,15 @@ class PortTree:
 
 @dataclass(frozen=True, slots=True)
 class Exchanges:
-    """What items exchange in each phase."""
+    """The exchanges between items in each phase."""
 
     num_items: int
     phase_ends: Sequence[int]
-    """The number of edges of each phase and those before it."""
+    """For each phase, the total number of edges of this phase and those before it."""
     start: ArrayLike
     """(e,) one item of each edge."""
     end: ArrayLike
-    """(e,) the other."""
+    """(e,) the other item of each edge."""
     gigabytes: ArrayLike
     """(e,) GB of both directions together."""
 
@@ -61,19 +61,19 @@ class TreeMapping(NamedTuple):
     leaf_of: Ints
     """(n,) the leaf of each item."""
     seconds: float
-    """The sum over the phases of the longest that a port takes."""
+    """The sum over the phases of the time of the slowest port."""
     port_seconds: float
     """GB / (GB/s), summed over all uplinks, in one direction."""
     bound: float
-    """No mapping takes fewer seconds."""
+    """Lower bound on the seconds of any mapping."""
     complete: bool
     """False if the timeout ended the search."""
     moves: int
-    """Number of moves that were tried, and what divisions count."""
+    """Number of moves that were tried, divisions of items included."""
 
     @property
     def optimal(self) -> bool:
-        """Return True if no mapping takes less time."""
+        """Return True if it is proven that no mapping takes less time."""
         return self.seconds <= self.bound * (1 + 1e-9)
 
 
@@ -88,25 +88,26 @@ def map_to_tree(
     moves: int = MOVES,
     timeout: float | None = None,
 ) -> TreeMapping | None:
-    """Put each item on a leaf, so that the ports take the least time, then for few port-seconds, then on few leaves.
+    """Map each item to a leaf for the least time of the ports, then for few port-seconds, then for few leaves.
 
-    In a phase all edges are used at once, half of the GB each way. What two items on different leaves exchange passes
-    the own port of both, and the uplinks of the domains that it leaves. Returns None if there is not enough room. The
-    answer is a heuristic's; `bound` tells how far from the best it may be. The same arguments give the same answer.
+    In a phase, all edges are used at the same time, half of the GB each way. The exchange of two items on different
+    leaves passes the own port of both, and the uplinks of the domains that it leaves. Return None if there is not
+    enough room. The search is a heuristic; `bound` limits how far from the best it may be. The same arguments give the
+    same answer.
 
     Args:
         tree: The domains.
-        exchanges: The items.
+        exchanges: The items and their exchanges.
         start: (n,) a leaf for each item from which to search; by default many starts are tried.
         confined: (n,) the depth of the domain of `start` that each item may not leave.
-        others: (phases, d) GB that others send through the uplink of each domain, in one direction. They count in a
-            phase if an edge of some GB passes the uplink; they are in no port-seconds, and `bound` may leave them out.
-        seed: Of random moves.
-        moves: Number of moves to try. Divisions of the items count as up to a fourth of them.
+        others: (phases, d) GB that other jobs send through the uplink of each domain, in one direction. They count in a
+            phase if an edge with GB passes the uplink. They are not part of port-seconds, and `bound` may ignore them.
+        seed: Seed of random moves.
+        moves: Number of moves to try. Divisions of the items count as up to a quarter of them.
         timeout: Limit in seconds; the best mapping so far is returned, at least a first one.
 
     Raises:
-        ValueError: For an argument that is out of range, or a start that is over a leaf's room.
+        ValueError: An argument is out of range, or `start` exceeds a leaf's room.
     """
     begin, limit = perf_counter(), checked_seconds(timeout)
     arguments = (
@@ -124,16 +125,16 @@ class TreeBound(NamedTuple):
     """The result of `tree_bound`."""
 
     seconds: float
-    """No mapping takes fewer seconds."""
+    """Lower bound on the seconds of any mapping."""
     phases: Reals
-    """(phases,) nor in each phase; several may not be possible at once."""
+    """(phases,) lower bound on the seconds of each phase; not all may be reached together."""
 
 
 def tree_bound(tree: PortTree, exchanges: Exchanges) -> TreeBound:
-    """Return the bound that `map_to_tree` gives, without a mapping; zeros if there is not enough room.
+    """Return the bound of `map_to_tree` without a mapping; zeros if there is not enough room.
 
     Raises:
-        ValueError: For an argument that is out of range.
+        ValueError: An argument is out of range.
     """
     return TreeBound(*_core.tree_bound(tree_of(tree), items_of(exchanges, (), (), ())))
 
@@ -147,12 +148,12 @@ def verify_tree_mapping(
     confined: ArrayLike = (),
     others: ArrayLike = (),
 ) -> bool:
-    """Return True if the mapping keeps the rooms and the domains of `confined`, and takes the time that it says.
+    """Return True if the mapping respects the rooms and the domains of `confined`, and its times are true.
 
-    The check uses only the definition and shares no code with the search, but for the checks of arguments.
+    The check uses only the definition and shares only the checks of arguments with the search.
 
     Raises:
-        ValueError: For an argument that is out of range.
+        ValueError: An argument is out of range.
     """
     leaf_of = integers(mapping.leaf_of, "leaf_of")
     items = items_of(exchanges, start, confined, others)
@@ -161,7 +162,7 @@ def verify_tree_mapping(
 
 
 def tree_of(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
-    """Return a tree as the extension takes it; ValueError for an array of the wrong shape."""
+    """Return a tree as arguments of the extension; ValueError for an array of the wrong shape."""
     _checks.instance(tree, PortTree, "tree", ValueError)
     room = integers(tree.room, "room")
     own = reals(tree.own, "own", ndim=2) if np.size(tree.own) else np.empty((0, len(room)))
@@ -179,7 +180,7 @@ def tree_of(tree: PortTree) -> tuple[Ints, Ints, Reals, Ints, Reals]:
 def items_of(
     given: Exchanges, start: ArrayLike, confined: ArrayLike, others: ArrayLike
 ) -> tuple[int, NDArray[np.int64], Ints, Ints, Reals, Ints, Ints, Reals]:
-    """Return items as the extension takes them; ValueError for an array of the wrong shape."""
+    """Return items as arguments of the extension; ValueError for an array of the wrong shape."""
     _checks.instance(given, Exchanges, "exchanges", ValueError)
     return (
         _checks.integer(given.num_items, "num_items", ValueError, low=0, high=INT32_MAX),

@@ -11,7 +11,7 @@ from topoplace.kernels.arguments import seconds, vertices
 from topoplace.kernels.terminal_cuts import TerminalGraph
 
 Ways = list[tuple[list[int], int]]
-"""(vertices from the beginning of a hop to its end, number of trees that go over them)."""
+"""(vertices from the start of a hop to its end, number of trees on this path)."""
 PackedTree = tuple[int, int, list[tuple[int, int, Ways]]]
 """(root, number of such trees, hops: (start, end, ways) with each start reached before)."""
 
@@ -21,11 +21,11 @@ class TreePacking(NamedTuple):
 
     trees: list[PackedTree]
     per_root: int
-    """Number of trees that each chosen terminal is the root of; 0 if some cannot be reached."""
+    """Number of trees with each chosen terminal as root; 0 if a terminal cannot be reached."""
     rate_numerator: int
     rate_denominator: int
     complete: bool
-    """False if the deadline ended the search early; then there are no trees."""
+    """False if the deadline ended the search early; there are then no trees."""
     flows: int
     """Number of maximum flows computed."""
 
@@ -38,11 +38,11 @@ class TreePacking(NamedTuple):
 def pack_trees(
     graph: TerminalGraph, chosen: Iterable[int], *, relay_others: bool = False, timeout: float | None = None
 ) -> TreePacking:
-    """Return trees that carry the throughput of `throughput_bound` together, all of one rate.
+    """Return trees of one rate that together carry the throughput of `throughput_bound`.
 
-    Each chosen terminal is the root of equally many, and each tree reaches all chosen terminals. Vertices that only
-    forward need equal capacities in and out; at most 512 vertices may take part. Arguments and errors are those of
-    `throughput_bound`; at `timeout` seconds there are no trees and complete=False.
+    Each chosen terminal is the root of the same number of trees, and each tree reaches all chosen terminals. Vertices
+    that only forward need equal capacities in and out; at most 512 vertices may take part. Arguments and errors are
+    those of `throughput_bound`; at `timeout` seconds there are no trees and complete=False.
     """
     members = vertices(chosen, "chosen", graph.num_terminals)
     return TreePacking(*_core.pack_trees(graph, members, relay_others, seconds(timeout)))
@@ -53,7 +53,7 @@ def verify_trees(
 ) -> bool:
     """Return True if the trees of `found` reach all `chosen` terminals from each, hop by hop, and fit the capacities.
 
-    The check uses only the definition; that no schedule is faster is not checked.
+    The check uses only the definition. It does not check that no schedule is faster.
     """
     members = vertices(chosen, "chosen", graph.num_terminals)
     rate = (found.rate_numerator, found.rate_denominator)

@@ -27,14 +27,14 @@ class WorkBudget:
         return self._left == 0
 
     def limit(self, max_nodes: int | None) -> int | None:
-        """Return the node limit of the next search: `max_nodes`, or what is left if that is less."""
+        """Return the node limit of the next search: the smaller of `max_nodes` and the remaining nodes."""
         max_nodes = node_limit(max_nodes)
         if self._left is None or max_nodes is None:
             return max_nodes if self._left is None else self._left
         return min(max_nodes, self._left)
 
     def charge(self, nodes: int) -> None:
-        """Take the nodes that a search visited from what is left."""
+        """Subtract the nodes that a search visited."""
         nodes = _checks.integer(nodes, "nodes", ValueError, low=0, high=INT64_MAX)
         if self._left is not None:
             self._left = max(0, self._left - nodes)

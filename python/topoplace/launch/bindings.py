@@ -1,4 +1,4 @@
-"""Where each task of a placement runs, and how many domains of a level the groups of a job touch."""
+"""The location of each task of a placement, and the number of domains of a level that the groups of a job touch."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from topoplace.topology.topology import Topology
 
 
 def bindings(placement: Placement) -> tuple[Binding, ...]:
-    """Return where each task runs; see `Placement.bindings`."""
+    """Return the location of each task; see `Placement.bindings`."""
     numbers = placement.topology.derived(visible_numbers)
     return tuple(_binding(placement, task, numbers) for task in range(len(placement.gpus)))
 
@@ -52,7 +52,7 @@ def spread(placement: Placement, dimension: str, level: str) -> tuple[int, float
 
 
 def domains_touched(placement: Placement, groups: Iterable[Sequence[int]], level: str) -> list[int]:
-    """Return how many domains of a level each group of tasks is in; AllocationError for an unknown level."""
+    """Return the number of domains of a level that each group touches; AllocationError for an unknown level."""
     domain_of = _domains(placement.topology, level)
     return [len({domain_of(placement.gpus[task]) for task in group}) for group in groups]
 

@@ -1,4 +1,4 @@
-"""Build what a placed job needs to start: environment variables for local and remote GPUs, and the numactl prefix."""
+"""The environment variables of a placed job, for local and remote GPUs, and its numactl prefix."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _VARIABLE: Final = {
     Maker.CAMBRICON: "MLU_VISIBLE_DEVICES",
     Maker.HYGON: "HIP_VISIBLE_DEVICES",
 }
-"""The variable with which a process, or the container of it, sees devices by their numbers.
+"""The variable that selects the devices of a process, or of its container, by their numbers.
 
-NEURON_RT_VISIBLE_CORES is missing: it numbers cores, and how many a Neuron device has depends on its configuration.
+NEURON_RT_VISIBLE_CORES is missing: it numbers cores, whose number on a Neuron device depends on its configuration.
 """
 ASCENDING: Final = (Maker.ASCEND,)
 """Makers whose variable must list the devices ascending."""
@@ -66,8 +66,8 @@ def machine_environments(
 ) -> dict[str, Environment]:
     """Return, by machine name, the environment variables with which a job's processes find its GPUs.
 
-    slices: the UUIDs of the placement's MIG slices by GPU and start. AllocationError if one is missing, or if there are
-    remote GPUs but `servers` is None.
+    slices: the UUIDs of the placement's MIG slices by GPU and start. Raise AllocationError if a UUID is missing, or if
+    there are remote GPUs but `servers` is None.
     """
     if placement.slices and placement.remote:
         raise AllocationError(f"remote = {placement.remote}: a MIG slice cannot be used over the network")
@@ -92,7 +92,7 @@ def machine_environments(
 
 
 def task_environments(placement: Placement) -> tuple[Environment, ...]:
-    """Return, for each task, the environment variables with which its process sees its GPU alone.
+    """Return, for each task, the environment variables with which its process sees only its own GPU.
 
     The placement must have neither remote GPUs nor slices.
     """
@@ -193,7 +193,7 @@ def _slice_uuid(placement: Placement, gpu: int, slices: Mapping[tuple[int, int],
 def _device(placement: Placement, index: int, used: Sequence[int]) -> str:
     """Return the number of GPU `index` on its machine, or its UUID if one of the GPUs `used` is a MIG slice.
 
-    AllocationError if the UUID is needed but unknown.
+    Raise AllocationError if the UUID is needed but unknown.
     """
     gpus = placement.topology.gpus
     if any(gpus[other].parent or gpus[other].fraction < 1 for other in used):
@@ -202,7 +202,7 @@ def _device(placement: Placement, index: int, used: Sequence[int]) -> str:
 
 
 def unset(placement: Placement) -> str | None:
-    """Return why `environment` gives no variable, with the numbers of the devices; None if it gives one."""
+    """Return why `environment` sets no variable, with the numbers of the devices; None if it sets one."""
     if nameless := slices_without_uuid(placement):
         return (
             f"no variable is printed for the MIG slices {', '.join(nameless)}: processes see slices by their UUIDs, "
@@ -243,18 +243,18 @@ def _why_silent(topology: Topology, gpus: Sequence[int]) -> str:
 
 
 def assigned(name: str, value: str) -> str:
-    """Return the assignment of a variable as a shell reads it: UUIDs come from texts that anyone may have written."""
+    """Return the assignment of a variable, quoted for a shell, as UUIDs come from untrusted texts."""
     return f"{name}={shlex.quote(value)}"
 
 
 def slices_without_uuid(placement: Placement) -> list[str]:
-    """Return the names of those of the job's devices that are MIG slices without a UUID, which `environment` needs."""
+    """Return the names of the job's devices that are MIG slices without a UUID; `environment` needs the UUIDs."""
     gpus = (placement.topology.gpus[index] for index in placement.gpus)
     return [gpu.name for gpu in gpus if gpu.uuid is None and (gpu.parent or gpu.fraction < 1)]
 
 
 def numbering_variable(variables: Environment | Mapping[str, str]) -> str | None:
-    """Return the name of the variable that shows devices by their numbers; None without one, or if it has UUIDs."""
+    """Return the name of the variable that selects devices by number; None without one, or if it has UUIDs."""
     return next((name for name in _VARIABLE.values() if _NUMBERS.fullmatch(variables.get(name, ""))), None)
 
 
@@ -288,7 +288,7 @@ def _visible(placement: Placement, gpus: Sequence[int], devices: Sequence[str]) 
 def _client_variables(servers: Servers, devices: Sequence[LaunchDevice]) -> Environment:
     """Return the variables that `servers` gives for `devices`.
 
-    AllocationError if the variables are invalid or change which GPUs are visible.
+    Raise AllocationError if the variables are invalid or change which GPUs are visible.
     """
     if not callable(servers):
         raise AllocationError(f"servers = {_checks.shown(servers)} is not callable")

@@ -22,13 +22,13 @@ _RANKED: Final = (
 )
 """The shell command that gives process i of a pod the i-th rank of TOPOPLACE_RANKS, and starts the program after it."""
 _NAME_LENGTH: Final = 30
-"""Kubernetes allows 63 characters for a pod's name, which has more than that of the JobSet."""
+"""Limit on the JobSet's name: a pod's name, which extends it, may have 63 characters."""
 
 
 def jobset(ranks: Ranks, program: str) -> Launch:
     """Return a JobSet; AllocationError if a pod could get other GPUs than those of the placement.
 
-    A device plugin chooses the GPUs of a pod that does not ask for all of its machine.
+    A device plugin chooses the GPUs of a pod that does not request all GPUs of its machine.
     """
     (maker,) = makers_of(ranks.placement.topology, ranks.placement.gpus)
     if maker not in _RESOURCE:

@@ -1,4 +1,4 @@
-"""Start a placed job with Open MPI: each rank where the placement says, by a host file or a rank file."""
+"""Start a placed job with Open MPI: each rank on the GPU of its task, by a host file or a rank file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RANK = "OMPI_COMM_WORLD_RANK"
 def mpirun(ranks: Ranks, program: str) -> Launch:
     """Return a host file with a line for each rank, which Open MPI's sequential mapper takes line by line.
 
-    That mapper does not know the name localhost.
+    That mapper does not accept the name localhost.
     """
     if ranks.is_unnamed:
         return hostfile(ranks, program)
@@ -32,9 +32,9 @@ def hostfile(ranks: Ranks, program: str) -> Launch:
 
 
 def rankfile(ranks: Ranks, program: str) -> Launch:
-    """Return a rank file with the machine and the CPUs of each rank, by the numbers of Linux, for Open MPI 4.
+    """Return a rank file with the machine and the CPUs of each rank, as Linux numbers them, for Open MPI 4.
 
-    AllocationError if the CPUs of a rank are unknown, since a rank file must tell them.
+    Raise AllocationError if the CPUs of a rank are unknown, since a rank file must state them.
     """
     lines: list[str] = []
     for binding, host in zip(ranks.bindings, ranks.hosts, strict=True):

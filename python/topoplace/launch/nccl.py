@@ -1,4 +1,4 @@
-"""The network adapters that NCCL and RCCL should use where their default would be wrong."""
+"""The network adapters that NCCL and RCCL should use if their default would be wrong."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ _LIBRARY_MAKERS: Final = (Maker.NVIDIA, Maker.AMD)
 def adapter_variables(topology: Topology, gpus: Sequence[int], machine: str) -> dict[str, str]:
     """Return NCCL_IB_HCA with the adapters nearest to `gpus`, which a job of several machines uses on `machine`.
 
-    By default NCCL may take any adapter of a machine, also one for storage or for the GPUs of other jobs. Return {}
-    if all adapters are nearest to some GPU of the job, and where it is not known which are: adapters without the names
-    of RDMA devices, or a GPU of another machine. The value begins with "=", as "mlx5_1" alone means "mlx5_10" too; an
-    adapter without ":" and a port means all its ports.
+    By default NCCL may take any adapter of a machine, also one for storage or for the GPUs of other jobs. Return {} if
+    all adapters are nearest to some GPU of the job, or if the nearest ones are unknown: for adapters without names of
+    RDMA devices, or a GPU of another machine. The value begins with "=", as "mlx5_1" alone would also mean "mlx5_10".
+    An adapter without ":" and a port means all its ports.
     """
     if any(topology.gpus[gpu].machine != machine for gpu in gpus):
         return {}

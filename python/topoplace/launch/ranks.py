@@ -1,4 +1,4 @@
-"""The ranks of a placement, a task each, and the script that gives each of them its GPU and CPUs."""
+"""The ranks of a placement, one for each task, and the script that gives each rank its GPU and CPUs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
 
 @dataclass(frozen=True)
 class Ranks:
-    """The ranks of a placement: rank i is task i, on the machine and the GPU that the placement gives it."""
+    """The ranks of a placement: rank i is task i, on the task's machine and GPU."""
 
     placement: Placement
     bindings: tuple[Binding, ...]
@@ -66,17 +66,17 @@ class Ranks:
 
     @cached_property
     def environments(self) -> tuple[Environment, ...]:
-        """Return, for each rank, the variables with which it sees its GPU alone."""
+        """Return, for each rank, the variables with which it sees only its own GPU."""
         return task_environments(self.placement)
 
     @property
     def cpus(self) -> tuple[str | None, ...]:
-        """Return, for each rank, the CPUs near its GPU, if known."""
+        """Return, for each rank, the CPUs near its GPU; None if unknown."""
         return tuple(binding.cpus for binding in self.bindings)
 
     @property
     def is_unnamed(self) -> bool:
-        """Return True if there is one machine, whose name as a host is not known."""
+        """Return True if there is one machine, whose host name is unknown."""
         return self.placement.topology.num_machines == 1 and tuple(self.tasks_of) == (UNNAMED,)
 
     def host(self, machine: str) -> str:
@@ -99,7 +99,8 @@ def rank_script(
 ) -> str:
     """Return a shell script that starts a program as one rank: with its variables, on its CPUs.
 
-    rank: the environment variable in which `launcher` gives a process its rank. variables, cpus: of each rank.
+    rank: the environment variable in which `launcher` gives a process its rank. variables, cpus: one item for each
+    rank.
     """
     alike: dict[str, list[int]] = {}
     for number, (own, near) in enumerate(zip(variables, cpus, strict=True)):
@@ -122,14 +123,15 @@ if [ "$cpus" ]; then
     echo "rank.sh: rank $RANK is not bound: this machine does not give it CPUs $cpus" >&2
 fi
 """
-"""Where CPUs are known: a machine may have fewer, or a container or job may not give them."""
+"""Shell commands for known CPUs; a machine may have fewer, or a container or job may not allow them."""
 
 
 def numbered_in_slurm(variables: Iterable[Mapping[str, str]]) -> tuple[str, str]:
-    """Return shell commands for before and after variables are exported: they follow the numbers that a job sees.
+    """Return shell commands for before and after the export of variables, which adapt device numbers to those of the
+    job.
 
-    A Slurm job that cannot see the devices of others (ConstrainDevices) has its own numbered from 0. Both are "" for
-    variables that show no devices by numbers.
+    A Slurm job that cannot see other jobs' devices (ConstrainDevices) numbers its own devices from 0. Both results are
+    "" for variables that select no devices by number.
     """
     name = next(filter(None, map(numbering_variable, variables)), None)
     if name is None:

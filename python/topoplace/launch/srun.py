@@ -1,4 +1,4 @@
-"""Start a placed job with Slurm's srun: each rank on the node that the placement says."""
+"""Start a placed job with Slurm's srun: each rank on its task's machine, a node of Slurm."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from topoplace.launch.ranks import Ranks, rank_script
 def srun(ranks: Ranks, program: str) -> Launch:
     """Return a host file with a line for each rank, which srun's arbitrary distribution takes line by line.
 
-    The command belongs into a job that has all GPUs of the placement; a rank takes its own by its number.
+    Run the command inside a job that has all GPUs of the placement; a rank selects its GPU by number.
     """
     script = rank_script("SLURM_PROCID", ranks.environments, ranks.cpus, "srun")
     options = f"--ntasks={len(ranks.bindings)} --gpu-bind=none{' --cpu-bind=none' if any(ranks.cpus) else ''}"

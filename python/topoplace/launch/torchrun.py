@@ -12,12 +12,12 @@ from topoplace.launch.environment import ASCENDING, machine_environments, makers
 from topoplace.launch.ranks import Ranks, exported, numbered_in_slurm, rank_script
 
 PORT: Final = 29500
-"""The port at which the first machine waits for the others; torchrun's own default."""
+"""The port on which the first machine waits for the others; torchrun's default."""
 
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """A machine as torchrun starts it: process i there is task `tasks[i]`, whose GPU is device i that it sees."""
+    """A machine as torchrun starts it: process i is task `tasks[i]`, whose GPU is visible device i."""
 
     machine: str
     tasks: tuple[int, ...]
@@ -46,7 +46,7 @@ def nodes(ranks: Ranks) -> tuple[Node, ...]:
 def torchrun(ranks: Ranks, program: str) -> Launch:
     """Return a script that each machine runs.
 
-    torchrun gives the processes of node rank 0 the first ranks, and so on. Where the placement has another order,
+    torchrun gives the processes of node rank 0 the first ranks, and so on. If the placement has another order,
     `rank.sh` gives each process the rank of its task instead.
     """
     machines = nodes(ranks)
@@ -61,7 +61,7 @@ def torchrun(ranks: Ranks, program: str) -> Launch:
 
 
 def started_ranks(machines: Sequence[Node]) -> list[Mapping[str, str]]:
-    """Return, by the ranks that torchrun gives, variables with those of the placement; {} for each if all are equal."""
+    """Return, for each rank of torchrun, variables with the rank of the placement; {} for each if all are equal."""
     tasks = [task for node in machines for task in node.tasks]
     if tasks == list(range(len(tasks))):
         return [{} for _ in tasks]

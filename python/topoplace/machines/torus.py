@@ -26,7 +26,7 @@ def torus(
     host: Sequence[int] = (2, 2, 1),
     name: str | None = None,
 ) -> Topology:
-    """Build a slice of chips in a grid of one, two or three dimensions, as TPUs are wired.
+    """Build a grid of chips in one, two or three dimensions, as TPUs are wired.
 
     Chips are numbered with the last dimension fastest.
 
@@ -34,7 +34,7 @@ def torus(
         shape: Chips along each dimension.
         gb_per_s: Bandwidth of one link in one direction; TPU v4 has 50 (Jouppi et al., ISCA'23).
         wrap: If True, each dimension of three or more chips closes to a ring.
-        host: How many chips of one machine there are along each dimension; 2 x 2 x 1 for TPU v4.
+        host: The number of chips of one machine along each dimension; 2 x 2 x 1 for TPU v4.
 
     Raises:
         TopologyError: Names a wrong argument.

@@ -23,21 +23,21 @@ _TOLERANCE: Final = 1.12
 
 
 class MigDevice(Protocol):
-    """What the profiles of a GPU depend on; `topoplace.Gpu` has it."""
+    """Protocol of a GPU: the attributes on which its MIG profiles depend; `topoplace.Gpu` has them."""
 
     @property
     def model(self) -> str | None:
-        """The model, if known."""
+        """Return the model; None if unknown."""
         ...
 
     @property
     def memory_gb(self) -> float | None:
-        """The memory in GB, if known."""
+        """Return the memory in GB; None if unknown."""
         ...
 
     @property
     def parent(self) -> str | None:
-        """The name of the GPU of which this is a slice; None for a GPU."""
+        """Return the name of the GPU of which this is a slice; None for a GPU."""
         ...
 
 
@@ -47,28 +47,30 @@ class MigSlice(NamedTuple):
     profile: str
     """Such as "1g.10gb"."""
     start: int
-    """The first of its memory slots, as in the placements that `nvidia-smi mig -lgipp` lists."""
+    """The slice's first memory slot, as in the placements that `nvidia-smi mig -lgipp` lists."""
 
 
 @dataclass(frozen=True, slots=True)
 class MigProfile:
-    """A size in which a GPU model can be sliced."""
+    """A size of slice that a GPU model allows."""
 
     name: str
     """Such as "1g.10gb"."""
     compute: int
-    """Its number of the GPU's compute slices."""
+    """Number of the GPU's compute slices that it takes."""
     eighths: int
-    """Its number of eighths of the GPU's memory."""
+    """Eighths of the GPU's memory that it takes."""
     starts: tuple[int, ...]
-    """The memory slots in which a slice of it may start, ascending."""
+    """The memory slots in which such a slice may start, ascending."""
     slot_eighths: int
     """The number of eighths in a memory slot: 2 for the A30, else 1."""
     has_media: bool
     """True if it includes the media engines, which only one slice of a GPU may have."""
 
     def parts(self, start: int) -> int:
-        """Return what a slice that starts there takes: bit i is the i-th eighth of memory, bit 8 the media engines."""
+        """Return what a slice that starts in memory slot `start` takes: bit i is the i-th eighth of memory, bit 8 the
+        media engines.
+        """
         memory = ((1 << self.eighths) - 1) << (start * self.slot_eighths)
         return memory | (_MEDIA if self.has_media else 0)
 
@@ -126,12 +128,12 @@ def profiles_of_gpu(gpu: MigDevice) -> Mapping[str, MigProfile]:
 
 
 def compute_share(name: str) -> float:
-    """Return the share of a GPU's compute slices that a profile of this name has: of 4 for an A30's, else of 7."""
+    """Return the share (0 to 1) of a GPU's compute slices that the profile `name` takes: of 4 for an A30, else of 7."""
     return int(name[0]) / (4 if name.removesuffix("+me") in _A30_NAMES else 7)
 
 
 def memory_gb_of(name: str) -> float:
-    """Return the memory in the name of a profile, GB."""
+    """Return the memory in GB that the name of a profile states."""
     return float(name.removesuffix("+me").removesuffix("gb").partition(".")[2])
 
 

@@ -1,4 +1,4 @@
-"""Where to take a slice on a GPU: an idle slice of the profile, or the start that spoils least for other slices."""
+"""Choice of a slice on a GPU: an idle slice of the profile, or the start that leaves most room for other slices."""
 
 from __future__ import annotations
 
@@ -14,37 +14,37 @@ _MEMORY: Final = 0xFF
 
 
 class Reslicing(IntEnum):
-    """Which GPUs may be resliced for a job, from none to all; a job gets its place with the fewest."""
+    """The GPUs that may be resliced for a job; a policy tries these values in order and reslices only if it must."""
 
     NONE = 0
-    """Only slices that are there are used."""
+    """Only present slices are used."""
     CUT_GPUS = 1
-    """GPUs that are cut into slices may get others in place of idle ones; whole GPUs stay whole."""
+    """GPUs with slices may get new slices in place of idle ones; whole GPUs stay whole."""
     ALL_GPUS = 2
-    """Free GPUs may be cut as well, and GPUs whose slices are all idle be made whole."""
+    """Free GPUs may also be cut, and GPUs whose slices are all idle may be made whole."""
 
     def serves(self, mig: str | None) -> bool:
-        """Return False if a job with this MIG profile, None for whole GPUs or shares, gets no more GPUs by this."""
+        """Return True if this may give a job of the MIG profile `mig` more GPUs; None means whole GPUs or shares."""
         return mig is not None or self is not Reslicing.CUT_GPUS
 
 
 class PresentSlice(NamedTuple):
-    """A slice into which a GPU is cut."""
+    """A slice that a GPU has now."""
 
     parts: int
-    """What it takes of the GPU, as `MigProfile.parts` returns it."""
+    """The parts of the GPU that it takes, as `MigProfile.parts` returns them."""
     compute: int
-    """Its compute slices."""
+    """Number of its compute slices."""
     is_held: bool
     """True if a job runs in it."""
 
 
 class Start(NamedTuple):
-    """A choice of where a slice starts."""
+    """The chosen start of a slice."""
 
     start: int
     reslices: bool
-    """True if there is no such slice yet: it has to be cut, and idle slices in its way are given up."""
+    """True if the slice does not exist yet: it must be cut, and idle slices in its way are given up."""
 
 
 def start_for(
@@ -54,12 +54,11 @@ def start_for(
     *,
     may_reslice: bool,
 ) -> Start | None:
-    """Return where on a GPU to take a slice of this profile; None if there is no room.
+    """Return the start of a slice of this profile on a GPU; None if there is no room.
 
-    profiles: all of the GPU. present: the slices into which it is cut. An idle slice of the profile in the lowest slots
-    is first. If there is none and `may_reslice`, it is the start after which the most placements of slices, over all
-    profiles, remain possible next to those that jobs hold; then the one that gives up the fewest idle slices; then the
-    lowest.
+    profiles: all of the GPU. present: the GPU's slices now. The choice is the lowest idle slice of the profile. If
+    there is none and `may_reslice`, it is the start that leaves possible the most placements of slices, over all
+    profiles, next to held slices. Ties go to the start that gives up the fewest idle slices, then to the lowest.
     """
     for start in profile.starts:
         if PresentSlice(profile.parts(start), profile.compute, is_held=False) in present:
@@ -83,12 +82,12 @@ def start_for(
 
 
 def present(slices: Iterable[tuple[int, int, str | None]]) -> list[PresentSlice]:
-    """Return the slices that the native state tells as (parts, compute slices, job or None)."""
+    """Return slices that the native state lists as (parts, compute slices, job or None)."""
     return [PresentSlice(parts, compute, job_id is not None) for parts, compute, job_id in slices]
 
 
 def parts_of(slices: Iterable[PresentSlice]) -> int:
-    """Return the union of what these slices take."""
+    """Return the union of the parts that these slices take."""
     union = 0
     for one in slices:
         union |= one.parts
@@ -98,10 +97,10 @@ def parts_of(slices: Iterable[PresentSlice]) -> int:
 def packed(
     wanted: Iterable[str | MigSlice], profiles: Mapping[str, MigProfile], what: str, first: int = 0
 ) -> list[tuple[MigProfile, int]]:
-    """Return profile and start of each wanted slice; those without a start get the lowest with which all have room.
+    """Return profile and start of each wanted slice; slices without a start get the lowest starts with which all fit.
 
-    AllocationError names one that is unknown, may not start there, or has no room, as an item of `what`, in which they
-    begin at index `first`.
+    Raise AllocationError for a slice that is unknown, may not start there, or does not fit. It names the slice as an
+    item of `what`; `first` is the index of the first slice.
     """
     checked = [_checked(one, f"{what}[{i}]", profiles) for i, one in enumerate(wanted, first)]
     order = sorted(range(len(checked)), key=lambda i: len(checked[i][1]) > 1)
@@ -178,5 +177,5 @@ def named(parts: int, compute: int, profiles: Mapping[str, MigProfile]) -> MigSl
 
 
 def thousandths(parts: int) -> int:
-    """Return how much of a GPU's memory these parts are."""
+    """Return the thousandths of a GPU's memory in these parts."""
     return (parts & _MEMORY).bit_count() * 125

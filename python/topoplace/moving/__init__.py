@@ -1,13 +1,13 @@
-"""Which running jobs to move or to pre-empt so that others fit: `make_room` for a job, `defragment` for later ones.
+"""Choice of running jobs to move or to pre-empt so that others fit: `make_room` for a job, `defragment` for later ones.
 
 To change:
 
 - Arguments and results: `room.py`, `rearrangement.py`, `defragmentation.py` (a default that the command line shows,
   also in `cli/running_jobs.py`); a policy that moves jobs: `making_room.py`.
-- Which jobs may leave, and what that gains: `movers.py`; what is missing on which machine: `shortages.py`; costs:
+- Jobs that may leave, and the room they give: `movers.py`; missing room on each machine: `shortages.py`; costs:
   `move_costs.py`.
-- Whether the job fits then, and where others go: `attempts.py`; with a minimum bandwidth: `least_bandwidth.py`.
-- Which choice is tried next, and what is proven: `exact_search.py`, `cheapest_levels.py`; on large clusters
+- Attempts to place the job and the moved ones: `attempts.py`; with a minimum bandwidth: `least_bandwidth.py`.
+- The order of choices, and proofs: `exact_search.py`, `cheapest_levels.py`; on large clusters
   `many_machines.py`.
 """
 

@@ -1,4 +1,4 @@
-"""Attempts on a cluster: does a job fit once others have left, and where do these go?"""
+"""Attempts on a cluster: whether a job fits once others have left, and new placements for these."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     from topoplace.placement import Placement
 
 _ALTERNATIVES = 12
-"""Placements of each job that are tried, best first, where the best ones exclude each other."""
+"""Limit on the placements of each job that are tried, best first, if the best ones exclude each other."""
 _MAX_TRIED = 256
-"""Placements that are tried in all for one choice of jobs."""
+"""Limit on the placements that are tried in all for one choice of jobs."""
 
 
 class Arrangement(NamedTuple):
-    """Where the new job and the moved jobs go, and which jobs are pre-empted."""
+    """The placements of the new job and the moved jobs, and the pre-empted jobs."""
 
     placement: Placement
     moved: tuple[tuple[Mover, Placement], ...]
@@ -33,7 +33,7 @@ class Arrangement(NamedTuple):
 
     @property
     def cost(self) -> float:
-        """Sum of the costs of the jobs that leave their GPUs."""
+        """Return the sum of the costs of the jobs that leave their GPUs."""
         moving = sum(mover.costs[MOVE] for mover, _ in self.moved)
         return moving + sum(mover.costs[PREEMPT] for mover in self.preempted)
 
@@ -42,26 +42,26 @@ class Arrangement(NamedTuple):
 class Attempts:
     """The new job, the cluster with its running jobs, and the policies that place them.
 
-    The cluster is as before after each attempt. All methods raise DeadlineError when the time is up.
+    The cluster is unchanged after each attempt. All methods raise DeadlineError after the deadline.
     """
 
     job_id: str
     job: JobGraph
     cluster: Cluster
     own: Policy
-    """Places the new job."""
+    """The policy that places the new job."""
     others: Policy
-    """Places the jobs that move."""
+    """The policy that places the jobs that move."""
     movers: Sequence[Mover]
     excluded: Mapping[str, Collection[str]] = field(default_factory=dict[str, Collection[str]])
     """The names of the machines that a job must not get, by id."""
 
     def place(self) -> Placement | None:
-        """Return where the job goes on the cluster as it is now; None if it does not fit."""
+        """Return the placement of the new job on the cluster as it is now; None if it does not fit."""
         return self._placed(self.own, self.job_id, self.job)
 
     def policy_of(self, job_id: str, policy: Policy) -> Policy:
-        """Return a policy for a job, which gives it none of the machines that it must not get."""
+        """Return `policy`, limited to the machines that the job may get."""
         return confined(policy, self.excluded.get(job_id, ()))
 
     def fits_without(self, leaving: Iterable[int]) -> bool:
@@ -71,9 +71,10 @@ class Attempts:
             return self.place() is not None
 
     def still_too_few(self, leaving: set[int], candidates: Iterable[int]) -> set[int]:
-        """Return jobs, among them `leaving`, that may all leave without the job fitting, and as many as possible.
+        """Return `leaving` and as many other jobs as can leave without making room for the new job.
 
-        leaving: jobs without which it does not fit. candidates: further jobs, in the order in which they are tried.
+        leaving: jobs after whose leaving the new job does not fit. candidates: further jobs, in the order in which they
+        are tried.
         """
         leaving = set(leaving)
         with self.cluster.what_if():
@@ -85,9 +86,9 @@ class Attempts:
         return leaving
 
     def needed(self, leaving: set[int], out_of_time: Callable[[], bool]) -> set[int]:
-        """Return a part of `leaving` without which the job fits; dear jobs are the first to stay.
+        """Return a subset of `leaving` whose leaving is enough for the new job; expensive jobs stay first.
 
-        No job of the part can stay, unless time runs out.
+        No job of the subset can stay, unless time runs out.
         """
         for number in sorted(leaving, key=lambda number: (-self.movers[number].cheapest, number)):
             if out_of_time():
@@ -97,10 +98,10 @@ class Attempts:
         return leaving
 
     def arranged(self, levels: Mapping[int, int]) -> tuple[Arrangement | None, bool]:
-        """Return where everything goes if jobs move or are pre-empted by these levels, by number of job; others stay.
+        """Return the arrangement in which jobs, by number, move or are pre-empted by these levels; other jobs stay.
 
-        A job that finds no place is pre-empted instead if it may be; else nothing is returned. The second value is True
-        if everything has its place, or no choice of places for the moving jobs gives all of them one.
+        A moving job without a placement is pre-empted instead; if it may not be, the arrangement is None. The second
+        value is True if all moving jobs have placements, or if it is certain that they cannot.
         """
         leaving = sorted(number for number, level in levels.items() if level > STAY)
         moving = [self.movers[number] for number in leaving if levels[number] == MOVE]

@@ -9,12 +9,12 @@ from typing import NamedTuple
 from topoplace.kernels.deadline import check_deadline, until_deadline
 
 Condition = Mapping[int, int]
-"""At least one job must have at least this level: the level by the job's number."""
+"""A condition: at least one job must have at least the level given for its number."""
 _TOLERANCE = 1e-9
 
 
 class Shortage(NamedTuple):
-    """A condition on the sum of what each job's level gains."""
+    """A condition on the sum of the gains of all jobs' levels."""
 
     gains: Sequence[Sequence[int]]
     """For each job, the gain of each level."""
@@ -22,7 +22,7 @@ class Shortage(NamedTuple):
 
 
 class CheapestLevels:
-    """Finds levels of least total cost by branch and bound; conditions are added as they become known.
+    """A branch-and-bound search for levels of least total cost; conditions are added as they become known.
 
     The problem is a minimum-cost hitting set with knapsack conditions. Costs ascend with the level; a level of infinite
     cost is not allowed. Equal costs are decided by the order of jobs.
@@ -46,7 +46,7 @@ class CheapestLevels:
     def solve(self, below: float = math.inf) -> tuple[float, list[int]] | None:
         """Return the least cost and the levels; None if every choice costs `below` or more, or there is none.
 
-        DeadlineError if the time is up (`kernels.deadline.deadline`).
+        Raise DeadlineError after the deadline (`kernels.deadline.deadline`).
         """
         self._best = (below, None)
         self._search([0] * len(self._costs), list(self._highest), 0.0)
@@ -162,4 +162,4 @@ def _sets(levels: Iterable[tuple[int, int]]) -> _Sets:
 
 _Sets = tuple[int, int]
 _Way = tuple[float, int, int, int]
-"""(additional cost, job, its new level, the least level that was asked for)."""
+"""(additional cost, job, its new level, the required level)."""

@@ -1,4 +1,4 @@
-"""`defragment`: a few moves of running jobs after which more jobs of a kind fit."""
+"""`defragment`: a few moves of running jobs after which more jobs of one job class fit."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _ONE_EACH: Final = MoveCosts(move=1.0, move_per_gpu=0.0, preempt=math.inf)
 
 @dataclass(frozen=True, slots=True)
 class Defragmentation(Plan):
-    """A plan that only moves jobs, with how many jobs of the wanted kind fit before and after it."""
+    """A plan that only moves jobs, with the number of jobs of the wanted class that fit before and after it."""
 
     before: int = 0
     after: int = 0
@@ -46,15 +46,15 @@ def defragment(
     excluded: Mapping[str, Collection[str]] | None = None,
     timeout: float = 10.0,
 ) -> Defragmentation:
-    """Return at most `moves` moves of running jobs, after which as many jobs like `job` fit as we find.
+    """Return up to `moves` moves of running jobs, after which as many jobs equal to `job` fit as the search finds.
 
-    The cluster is not changed. Jobs like `job` are placed where they fit; then each further one gets room by the fewest
-    moves (`make_room`), until the moves that are left are too few. No job moves twice, and nothing is pre-empted.
+    The cluster is not changed. First, jobs equal to `job` are placed where they fit. Each further one gets room by the
+    fewest moves (`make_room`), until the remaining moves are too few. No job moves twice, and no job is pre-empted.
 
     Args:
-        job: The kind of job that shall fit; by default one on all GPUs of the largest machine, so that whole machines
-            get free.
-        movable: Ids of the jobs that may move, None for all.
+        job: The job that should fit; None for a job on all GPUs of the largest machine, so that whole machines become
+            free.
+        movable: Ids of the jobs that may move; None for all.
         policy: As for `make_room`.
         min_bandwidth: As for `make_room`.
         excluded: The names of the machines that a job must not get, by the id of the job that moves.

@@ -1,9 +1,9 @@
-"""The cheapest way to make room among a few jobs, by conditions that failed attempts teach (implicit hitting sets).
+"""The cheapest way to make room among a few jobs, by conditions learned from failed attempts (implicit hitting sets).
 
-A choice of jobs without which the new job does not fit is extended by further jobs for as long as it does not fit; one
-of the others then has to leave. Where the moved jobs find no place, one of the jobs has to rise a level. The cheapest
-levels that meet all conditions so far are tried next, so the first that succeed are the best, and until then their cost
-is a lower bound. This presumes that a job fits wherever it fits with less room.
+A choice of jobs whose leaving is not enough is extended by further jobs as long as the new job does not fit. One of the
+remaining jobs must then leave. If the moved jobs find no placements, one of the jobs must rise a level. The cheapest
+levels that meet all conditions so far are tried next. The first that succeed are therefore the best, and until then
+their cost is a lower bound. This assumes that a job that fits also fits with more room.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ if TYPE_CHECKING:
 
 _TOLERANCE = 1e-9
 _SEEKING = 0.8
-"""The share of the time after which no better plan is sought."""
+"""The share of the time after which a plan is no longer improved."""
 _MOST_FAILED = 4
-"""Choices of jobs whose places are not all found, before the search turns to other machines."""
+"""Limit on failed choices of jobs before the search turns to other machines."""
 
 
 @dataclass
 class ExactSearch:
     """The search for the cheapest arrangement; each call of `among` continues with other jobs.
 
-    timeout: seconds from `start`. If there is a plan after 80 % of them, no further one is sought. When the deadline of
-    the block around it passes (`kernels.deadline.deadline`), the search ends.
+    timeout: seconds from `start`. If there is a plan after 80 % of them, the search ends. It also ends at the deadline
+    of the surrounding block (`kernels.deadline.deadline`).
     """
 
     attempts: Attempts
     timeout: float
     start: float
-    """When the time began to run, as `time.monotonic` says it."""
+    """Start of the search, in seconds of `time.monotonic`."""
     best: Arrangement | None = None
     cost: float = math.inf
     """Cost of the best arrangement so far."""
@@ -51,12 +51,12 @@ class ExactSearch:
     _ended: bool = field(default=False, init=False)
 
     def out_of_time(self) -> bool:
-        """Return True once no further plan is sought if there is one."""
+        """Return True after the time at which the search ends if it has a plan."""
         return time.monotonic() > self.start + _SEEKING * self.timeout
 
     @contextmanager
     def leaving_time(self, share: float) -> Generator[None]:
-        """Open a block that ends once this share of the time is over, without an error; others may follow it."""
+        """Open a block that ends without an error after this share of the time; other blocks may follow."""
         with suppress(DeadlineError), deadline(self.start + share * self.timeout - time.monotonic()):
             yield
         self._ended = False
@@ -66,11 +66,11 @@ class ExactSearch:
         return self._ended or (self.best is not None and self.out_of_time())
 
     def end(self) -> None:
-        """End the search: the deadline has passed."""
+        """Mark the search as over, as the deadline has passed."""
         self._ended = True
 
     def consider(self, found: Arrangement | None) -> None:
-        """Keep an arrangement if it is cheaper than the best so far."""
+        """Store an arrangement if it is cheaper than the best so far."""
         if found and found.cost < self.cost - _TOLERANCE:
             self.best, self.cost = found, found.cost
 
@@ -78,8 +78,8 @@ class ExactSearch:
         """Search with the jobs of these numbers, and return a lower bound on the cost of every arrangement with them.
 
         shortages: conditions on the gains of these jobs, in their order, that hold for every arrangement. The bound is
-        at most the cost of the best arrangement so far. alone: True if no other job can leave; else moved jobs might
-        find a place if it did, and the search ends after a few choices without places.
+        at most the cost of the best arrangement so far. alone: True if no other job can leave. If False, moved jobs
+        might fit if others left, so the search ends after a few choices whose moved jobs do not fit.
         """
         self._numbers = numbers
         movers = [self.attempts.movers[number] for number in numbers]

@@ -1,4 +1,4 @@
-"""The policy by which a job that needs a least bandwidth between its tasks is placed."""
+"""The policy that places jobs that need a minimum bandwidth between their tasks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 class LeastBandwidth(SearchPolicy):
-    """A policy that places a job only if all links between its tasks reach a bandwidth; the slowest is the fastest.
+    """A policy that places a job only if all links between its tasks reach a bandwidth, with the fastest slowest link.
 
-    gb_per_s: the least bandwidth, GB/s. ValueError unless it is positive.
+    gb_per_s: the minimum bandwidth, GB/s. Raise ValueError unless it is positive.
     """
 
     name = "the search for min_bandwidth"

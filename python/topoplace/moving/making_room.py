@@ -22,15 +22,15 @@ _DEFAULT_COST: Final = MoveCosts()
 
 
 class MakingRoom:
-    """Decides as another policy, and moves running jobs if the oldest job that waits then fits (`make_room`).
+    """A policy that decides as another one, and moves running jobs if the oldest waiting job then fits (`make_room`).
 
     It never pre-empts: without priorities, two jobs would pre-empt each other for ever. It moves only jobs that hold
-    GPUs, and nothing if the other policy's plan moves or pre-empts jobs itself.
+    GPUs, and no job if the other policy's plan moves or pre-empts jobs itself.
 
-    policy: the policy that places all jobs. cost: what a move costs; amounts for pre-empting are ignored. most: the
-    largest cost at which jobs are moved. after: seconds that the oldest job must have waited before; a simulation asks
-    when a job arrives or ends, or at the times of `decide_every`. timeout: limit on the search for one plan, in
-    seconds. ValueError names a wrong argument.
+    policy: the policy that places all jobs. cost: the cost of moves; amounts for pre-empting are ignored. most: the
+    largest cost of a plan. after: seconds that the oldest job must have waited; a simulation checks when a job arrives
+    or ends, or at the times of `decide_every`. timeout: limit on the search for one plan, in seconds. Raise ValueError
+    for a wrong argument.
     """
 
     def __init__(
@@ -53,19 +53,19 @@ class MakingRoom:
 
     @property
     def name(self) -> str:
-        """Return the name of the policy that places the jobs, with what this one adds."""
+        """Return the name of the policy that places the jobs, with an addition for the moves."""
         return f"{self._policy.name} with moves"
 
     def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
-        """Return what the policy returns; it moves nothing."""
+        """Return the other policy's placement; no job moves."""
         return self._policy.place(job, cluster)
 
     def explain(self, job: JobGraph, cluster: Cluster, top: int = 5) -> Explanation:
-        """Return what the policy returns."""
+        """Return the other policy's explanation."""
         return self._policy.explain(job, cluster, top)
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return the policy's plan; if the oldest job still waits, with moves after which it starts."""
+        """Return the other policy's plan; if the oldest job still waits, add moves after which it starts."""
         plan = self._policy.plan(queue, cluster, now)
         if plan.move or plan.preempt:
             return plan

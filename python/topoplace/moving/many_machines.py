@@ -1,4 +1,6 @@
-"""Making room in large clusters: on the cheapest machine, or by the cheapest jobs if several machines must share it."""
+"""Making room in large clusters: on the cheapest machine, or by the cheapest jobs if several machines must share the
+new job.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def search_machines(search: ExactSearch) -> float:
-    """Search the machines, the cheapest first; return a lower bound on the cost of every arrangement."""
+    """Search the machines, cheapest first; return a lower bound on the cost of every arrangement."""
     attempts = search.attempts
     bound = _bound_across(attempts)
     excluded = attempts.excluded.get(attempts.job_id, ())
@@ -40,7 +42,7 @@ def search_machines(search: ExactSearch) -> float:
 
 
 def search_across(search: ExactSearch) -> None:
-    """Search the cheapest jobs over all machines, in two orders; this finds a plan soon, which need not be the best."""
+    """Search the cheapest jobs over all machines, in two orders; this soon finds a plan, not always the best."""
     try:
         _search_across(search)
     except DeadlineError:

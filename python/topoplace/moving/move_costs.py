@@ -1,4 +1,4 @@
-"""What it costs to move or to pre-empt running jobs."""
+"""The costs of moving or pre-empting running jobs."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from topoplace import _checks
 
 @dataclass(frozen=True, slots=True)
 class MoveCosts:
-    """The costs of moving and of pre-empting a job, in any unit: an amount per job and an amount per GPU it holds.
+    """The costs of moving and of pre-empting a job, in any unit: an amount per job and an amount per GPU that it holds.
 
-    A fraction of a GPU counts as such. An infinite amount forbids what it is for: with `MoveCosts(preempt=math.inf)`,
+    A fraction of a GPU counts as a fraction. An infinite amount forbids the action: with `MoveCosts(preempt=math.inf)`,
     jobs only move.
 
     Raises:
@@ -28,7 +28,7 @@ class MoveCosts:
     """Cost of pre-empting a job, whatever its size."""
     preempt_per_gpu: float = 10.0
     factors: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
-    """Factors on both costs by job id, 1 for jobs that are not named; infinite for jobs that must stay."""
+    """Factors on both costs by job id; 1 for other jobs, infinite for jobs that must stay."""
 
     def __post_init__(self) -> None:
         for each in fields(self)[:-1]:

@@ -1,4 +1,4 @@
-"""The running jobs that may be moved or pre-empted, with what they hold and cost."""
+"""The running jobs that may be moved or pre-empted, with their GPUs and costs."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
     from topoplace.moving.move_costs import MoveCosts
 
 STAY, MOVE, PREEMPT = 0, 1, 2
-"""What happens to a running job: each level leaves at least as much room for others as those below it."""
+"""The levels of a running job; each leaves at least as much room for others as those below it."""
 FORBIDDEN: Final = math.inf
-"""The cost of what is not allowed."""
+"""The cost of a level that is not allowed."""
 
 
 class Mover(NamedTuple):
@@ -27,36 +27,36 @@ class Mover(NamedTuple):
 
     job_id: str
     job: JobGraph
-    """Its job graph; for a job whose graph is unknown, all its tasks communicate and keep their GPU models."""
+    """The job graph; if it is unknown, a graph in which all tasks communicate and keep their GPU models."""
     gpus: tuple[int, ...]
     share: int
-    """Thousandths of each of its GPUs."""
+    """Thousandths of each of its GPUs that the job holds."""
     healthy: int
-    """Thousandths that others could get if it were gone: those on GPUs out of service do not count."""
+    """Thousandths of GPUs that others could get without this job; GPUs out of service do not count."""
     costs: tuple[float, float, float]
     """Cost of each level, ascending; infinite for those that are not allowed."""
 
     @property
     def size(self) -> int:
-        """Thousandths of GPUs that the job holds."""
+        """Return the thousandths of GPUs that the job holds."""
         return self.share * len(self.gpus)
 
     @property
     def gains(self) -> tuple[int, int, int]:
-        """For each level, the thousandths that others gain; moving off GPUs out of service takes some from them."""
+        """Return, for each level, the thousandths of GPUs that others gain; moves off GPUs out of service gain less."""
         return 0, self.healthy - self.size, self.healthy
 
     @property
     def cheapest(self) -> float:
-        """The least cost of making the job leave."""
+        """Return the lowest cost of making the job leave."""
         return min(self.costs[MOVE], self.costs[PREEMPT])
 
 
 def movers_of(cluster: Cluster, movable: Iterable[str] | None, costs: MoveCosts) -> list[Mover]:
     """Return the jobs that may leave their GPUs, sorted by id.
 
-    movable: ids of running jobs, None for all. Jobs in MIG slices stay. AllocationError names an id that is no running
-    job, or runs in a slice. DeadlineError if the time is up (`kernels.deadline.deadline`).
+    movable: ids of running jobs, None for all. Jobs in MIG slices stay. Raise AllocationError for an id that is no
+    running job, or runs in a slice. Raise DeadlineError after the deadline (`kernels.deadline.deadline`).
     """
     running = [job_id for job_id in cluster.native.job_ids() if not cluster.native.slices_of(job_id)]
     ids = running if movable is None else _checked(movable, set(running), cluster)

@@ -15,22 +15,22 @@ if TYPE_CHECKING:
 class Rearrangement(Plan):
     """A plan that moves or pre-empts running jobs, and starts the job that then fits.
 
-    If nothing helps, the job is in `defer` or `reject` with the reason, and the cost is infinite.
+    If no moves make room, the job is in `defer` or `reject` with the reason, and the cost is infinite.
     """
 
     cost: float = 0.0
     """Sum of the costs of all jobs that are moved or pre-empted."""
     bound: float = 0.0
-    """No rearrangement costs less than this."""
+    """Lower bound on the cost of every rearrangement."""
 
     @property
     def optimal(self) -> bool:
-        """True if it is proven that no rearrangement is cheaper; of an infinite cost, that there is none."""
+        """Return True if it is proven that no rearrangement is cheaper; for an infinite cost, that there is none."""
         return self.cost <= self.bound
 
 
 def unused_id(name: str, cluster: Cluster) -> str:
-    """Return `name`, with marks behind it until no running job has this id."""
+    """Return `name`, with marks appended until no running job has this id."""
     while cluster.runs(name):
         name += "'"
     return name

@@ -26,13 +26,14 @@ from topoplace.moving.shortages import in_all
 from topoplace.placement import Placement, Refusal
 
 _FEW_JOBS = 24
-"""The largest number of movable jobs that are searched all together and at once."""
+"""Largest number of movable jobs that are searched together from the start."""
 _SOME_JOBS = 128
-"""The largest number that are searched all together for all of the time, after the machines, one by one."""
+"""Largest number of movable jobs that are searched together until time ends, after the machines one by one."""
 _SHARE_FOR_MACHINES = 0.5
 """The share of the time after which the search of machines ends, so that a plan is found at all."""
 _SHARE_FOR_MANY = 0.1
-"""The share after which the search of more jobs ends: most are proven far earlier, others have a plan near the best."""
+"""The share of the time after which a search of more jobs ends: most end far earlier, others have a plan near the best.
+"""
 _NO_PLACES = "the jobs that would have to move fit nowhere else, and none may be pre-empted"
 
 
@@ -50,33 +51,32 @@ def make_room(
 ) -> Rearrangement:
     """Return the cheapest plan that moves or pre-empts running jobs so that `job` fits; the cluster is not changed.
 
-    The plan starts the job, and says which jobs go where (`move`) and which stop (`preempt`); all of them leave their
-    GPUs before a job gets new ones. If the job does not fit even without all movable jobs, it is in `defer`, or in
-    `reject` if it can never run, with the reason.
+    The plan starts the job, and lists the jobs that move (`move`) and those that stop (`preempt`); all of them leave
+    their GPUs before a job gets new ones. If the job does not fit even without all movable jobs, it is in `defer`, or
+    in `reject` if it can never run, with the reason.
 
-    `cost` of the plan is compared with `bound`. With up to 128 movable jobs every choice of jobs is considered, and the
-    plan is proven best (`optimal`) unless time runs out or the places of the moved jobs cannot all be tried; a proven
-    plan is never dearer than one with fewer of these jobs. With more than 24 jobs, the jobs of one machine after the
-    other are considered first, the cheapest machine first; this alone proves the plan for jobs that one machine must
-    hold (`single_machine`) if those that move find a place elsewhere without displacing others. With more than 128, the
-    choices over all machines are considered until a tenth of `timeout` is over. The proofs presume that the policy
-    places a job wherever it places it with less room.
+    The plan has a `cost`, and `bound` is a lower bound on the cost of any plan. With up to 128 movable jobs, every
+    choice of jobs is considered. The plan is then proven best (`optimal`) unless time runs out or not all placements of
+    moved jobs can be tried. With more than 24 jobs, machines are searched first, one by one, cheapest first. This alone
+    proves a plan for a `single_machine` job whose moved jobs fit elsewhere without displacing others. With more than
+    128 jobs, choices over all machines are searched for a tenth of `timeout`. Proofs assume that a job that the policy
+    places is also placed with more room.
 
     Jobs in MIG slices stay.
 
     Args:
-        movable: Ids of the jobs that may be moved or pre-empted, None for all.
-        cost: What moving and pre-empting a job costs, `MoveCosts()` by default.
-        policy: Places the job and the jobs that move, and so decides what fits: the default refuses a placement below
-            the `min_utility` of the job, or of a job that moves.
-        min_bandwidth: Least bandwidth in GB/s of the slowest link between two tasks of the job; the job is then placed
-            for the fastest such link, not by `policy`.
-        excluded: The names of the machines that a job must not get, by its id: of `job_id`, or of a job that moves.
-        job_id: The name of the job in the plan, which no running job has.
+        movable: Ids of the jobs that may be moved or pre-empted; None for all.
+        cost: The costs of moving and pre-empting jobs; None means `MoveCosts()`.
+        policy: The policy that places the job and the jobs that move, and so decides what fits. The default refuses a
+            placement below the `min_utility` of the job, or of a job that moves.
+        min_bandwidth: Minimum GB/s of the slowest link between two tasks of the job; the job is then placed for the
+            fastest such link, not by `policy`. None for no minimum.
+        excluded: The names of the machines that a job must not get, by id: `job_id`, or the id of a job that moves.
+        job_id: The name of the job in the plan; no running job may have it.
         timeout: Seconds after which the best plan so far is returned.
 
     Raises:
-        ValueError: Names a wrong argument, such as a job that asks for a slice.
+        ValueError: Names a wrong argument, such as a job that needs a MIG slice.
         AllocationError: Names an id in `movable` that is no running job or is in MIG slices, or a `job_id` that is a
             running job.
     """
@@ -174,7 +174,7 @@ def _excluded(
 
 
 def refuse_reslicing(policy: Policy) -> None:
-    """Raise ValueError for a policy that may reslice GPUs: the bounds count no GPU that is sliced now."""
+    """Raise ValueError for a policy that may reslice GPUs, as the bounds ignore sliced GPUs."""
     if isinstance(policy, MachinePolicy) and policy.may_reslice:
         raise ValueError(f"policy = {policy.name}: room is made without reslicing GPUs")
 

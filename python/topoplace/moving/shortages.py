@@ -1,4 +1,4 @@
-"""How much is missing for a job, in thousandths of GPUs: in the cluster, and on each machine."""
+"""The room that is missing for a job, in thousandths of GPUs: in the cluster, and on each machine."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def in_all(job: JobGraph, cluster: Cluster, movers: Sequence[Mover]) -> Shortage:
-    """Return what pre-empted jobs must leave in the cluster, as moved ones need as much as they leave."""
+    """Return the room that pre-empted jobs must leave in the cluster; moved jobs need as much as they leave."""
     return Shortage(
         [mover.gains for mover in until_deadline(movers)], _needed(job) - sum(_free(cluster).values())
     )
@@ -26,7 +26,7 @@ def in_all(job: JobGraph, cluster: Cluster, movers: Sequence[Mover]) -> Shortage
 def on_machines(
     job: JobGraph, cluster: Cluster, movers: Sequence[Mover], excluded: Collection[str] = ()
 ) -> Mapping[int, tuple[list[int], Shortage]]:
-    """Return for each machine that can hold the job the numbers of its jobs, and what these must leave there.
+    """Return, for each machine that can hold the job, the numbers of the jobs there and the room that they must leave.
 
     excluded: the names of the machines that the job must not get.
     """

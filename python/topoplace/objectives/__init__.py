@@ -7,60 +7,42 @@ To change:
 - SC'17's utility: `utility.py`; as the authors' code has it `authors_utility.py`; eq. 2 as printed
   `printed_utility.py`.
 - How long a job communicates: `communication.py`; the GB/s behind that: `job_bandwidth.py`.
-- What typical jobs could not use of what is left (FGD): `expected_fragmentation.py`,
+- Free GPUs that typical jobs could not use (FGD): `expected_fragmentation.py`,
   `cpp/src/cluster/fragmentation.cpp`.
 """
 
 from __future__ import annotations
 
-from topoplace.objectives.authors_utility import AuthorsUtility
-from topoplace.objectives.effective_bandwidth import FITTED_TASKS, MAPA_COEFFICIENTS, EffectiveBandwidth
-from topoplace.objectives.fragmentation import fragmentation, possible_whole_domains, whole_domains
-from topoplace.objectives.interference import interference
-from topoplace.objectives.links import (
-    DOUBLE_NVLINK,
-    NUM_LINK_CLASSES,
-    OTHER_LINK,
-    SINGLE_NVLINK,
-    LinkTables,
-    aggregated_bandwidth,
-    bottleneck_bandwidth,
-    class_of,
-    link_class,
-    link_counts,
-    link_scores,
-    preserved_bandwidth,
-    scores_from,
-    scores_of,
-)
-from topoplace.objectives.printed_utility import PrintedUtility
-from topoplace.objectives.utility import Costs, Utility, communication_cost
+from typing import TYPE_CHECKING
 
-__all__ = [
-    "DOUBLE_NVLINK",
-    "FITTED_TASKS",
-    "MAPA_COEFFICIENTS",
-    "NUM_LINK_CLASSES",
-    "OTHER_LINK",
-    "SINGLE_NVLINK",
-    "AuthorsUtility",
-    "Costs",
-    "EffectiveBandwidth",
-    "LinkTables",
-    "PrintedUtility",
-    "Utility",
-    "aggregated_bandwidth",
-    "bottleneck_bandwidth",
-    "class_of",
-    "communication_cost",
-    "fragmentation",
-    "interference",
-    "link_class",
-    "link_counts",
-    "link_scores",
-    "possible_whole_domains",
-    "preserved_bandwidth",
-    "scores_from",
-    "scores_of",
-    "whole_domains",
-]
+from topoplace._lazy import lazily
+
+if TYPE_CHECKING:
+    from topoplace.objectives.authors_utility import AuthorsUtility as AuthorsUtility
+    from topoplace.objectives.colocation import interference as interference
+    from topoplace.objectives.domains import fragmentation as fragmentation
+    from topoplace.objectives.domains import possible_whole_domains as possible_whole_domains
+    from topoplace.objectives.domains import whole_domains as whole_domains
+    from topoplace.objectives.effective_bandwidth import FITTED_TASKS as FITTED_TASKS
+    from topoplace.objectives.effective_bandwidth import MAPA_COEFFICIENTS as MAPA_COEFFICIENTS
+    from topoplace.objectives.effective_bandwidth import EffectiveBandwidth as EffectiveBandwidth
+    from topoplace.objectives.links import DOUBLE_NVLINK as DOUBLE_NVLINK
+    from topoplace.objectives.links import NUM_LINK_CLASSES as NUM_LINK_CLASSES
+    from topoplace.objectives.links import OTHER_LINK as OTHER_LINK
+    from topoplace.objectives.links import SINGLE_NVLINK as SINGLE_NVLINK
+    from topoplace.objectives.links import LinkTables as LinkTables
+    from topoplace.objectives.links import aggregated_bandwidth as aggregated_bandwidth
+    from topoplace.objectives.links import bottleneck_bandwidth as bottleneck_bandwidth
+    from topoplace.objectives.links import class_of as class_of
+    from topoplace.objectives.links import link_class as link_class
+    from topoplace.objectives.links import link_counts as link_counts
+    from topoplace.objectives.links import link_scores as link_scores
+    from topoplace.objectives.links import preserved_bandwidth as preserved_bandwidth
+    from topoplace.objectives.links import scores_from as scores_from
+    from topoplace.objectives.links import scores_of as scores_of
+    from topoplace.objectives.printed_utility import PrintedUtility as PrintedUtility
+    from topoplace.objectives.utility import Costs as Costs
+    from topoplace.objectives.utility import Utility as Utility
+    from topoplace.objectives.utility import communication_cost as communication_cost
+
+__getattr__, __dir__, __all__ = lazily(__name__)

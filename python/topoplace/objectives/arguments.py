@@ -1,4 +1,4 @@
-"""Checks of the GPUs that a score is asked for; ValueError names the argument, the index and the value."""
+"""Checks of the arguments of scores; ValueError names the argument, the index and the value."""
 
 from __future__ import annotations
 

@@ -4,9 +4,9 @@ Each of the three costs (communication, interference, fragmentation) is from 0.0
 utility of n costs is `n * 0.01**(1/n)` divided by the sum of the costs, each to the power of its weight. The utility is
 1 if all costs are 0.01, and falls towards 0 as costs grow. Three points differ from the paper:
 
-- The cost of interference is the run time alone divided by the run time next to other jobs. So worse interference has a
-  *smaller* cost, as in eq. 2. But no interference has cost 0.01 instead of 1. Light interference therefore scores far
-  lower than none.
+- The cost of interference is the run time alone divided by the run time next to other jobs. Worse interference
+  therefore has a *smaller* cost, as in eq. 2. But no interference has cost 0.01 instead of 1. Light interference
+  therefore scores far lower than none.
 - The utility to a job omits fragmentation, and adds half of its weight to each of the other two costs.
 - Communication is scaled by constants of one machine with two sockets of two GPUs. Its distances are 1 between GPUs of
   one socket and 20 between sockets.
@@ -83,8 +83,8 @@ def system_utility(
 ) -> float:
     """Return the utility of a placement to the cluster, 0..1, by which placements are compared; 1 is best.
 
-    The costs are from 0.01 (no cost) to about 1. on_others: interference cost of the jobs that already run there, which
-    is averaged with `interference`; None if there are none.
+    The costs are from 0.01 (no cost) to about 1. on_others: interference cost of the jobs that already run there,
+    averaged with `interference`; None if there are none.
     """
     communication = _checks.real(communication, "communication", ValueError)
     fragmentation = _checks.real(fragmentation, "fragmentation", ValueError)

@@ -1,14 +1,15 @@
-"""Communication time: how long the ports of a topology take for what the tasks of a job exchange in a step.
+"""Communication time: the seconds that the ports of a topology take for the data that the tasks of a job exchange in a
+step.
 
-In each dimension of a job, all groups communicate at once. Its time is the largest of two: for each port, the GB that
-pass it in its busier direction over its GB/s; for each reduction, gather or broadcast inside one machine or NVLink
-domain, its GB over the bandwidth of the rings that the collective library plans there, or of NVSwitches that reduce.
-Between machines, rings run in channels, one over each adapter (`kernels.CollectiveNetwork`). The job's time is the sum
-over its dimensions.
+In each dimension of a job, all groups communicate at the same time. The time of a dimension is the largest of these.
+For each port, it is the GB that pass in the busier direction, divided by the port's GB/s. For each reduction, gather or
+broadcast inside one machine or NVLink domain, it is the GB divided by the bandwidth of the library's rings there, or of
+NVSwitches that reduce. Between machines, rings run in channels, one over each adapter (`kernels.CollectiveNetwork`).
+The job's time is the sum over its dimensions.
 
-Where running jobs use the same ports, each of their flows counts there up to the GB of the job's own largest flow: a
-small flow does not wait for the rest of a big one. That is a fast estimate. `max_min=True` follows the flows of all
-these jobs from moment to moment instead.
+On ports that running jobs also use, each of their flows counts up to the GB of the job's own largest flow: a small flow
+does not wait for the rest of a big one. This is a fast estimate. `max_min=True` instead follows the flows of all these
+jobs through time.
 """
 
 from __future__ import annotations
@@ -40,23 +41,25 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 RING_KINDS: Final = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast"})
-"""The kinds in which each task sends to the next one only; in others, half of the GB of a pair goes each way. Inside a
-machine or an NVLink domain the library plans their rings, whatever the order of the ranks."""
+"""The kinds in which each task sends to the next one only; in other kinds, half of the GB of a pair goes each way.
+Inside a machine or an NVLink domain, the collective library plans their rings, whatever the order of the ranks.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class CommunicationTime:
-    """How long a job communicates in a step, with its tasks on given GPUs."""
+    """The time that a job communicates in a step, with its tasks on given GPUs."""
 
     seconds: float
-    """Of all dimensions; for a job without bytes, per unit of its weights. Infinity if two tasks have no path, or are
-    on GPUs of two makers, whose libraries do not meet."""
+    """Seconds of all dimensions; for a job without bytes, per unit of its weights. Infinity if two tasks have no path,
+    or are on GPUs of two makers, whose collective libraries cannot join them.
+    """
     by_dimension: Mapping[str, float]
     """Seconds of each dimension."""
     slowest: str
     """The port, or the rings, that take the longest, such as "uplink of leaf l3"; "" if nothing communicates."""
     port_seconds: float
-    """GB / (GB/s), summed over all uplinks and directions: what the job takes of ports that others share."""
+    """Seconds summed over all uplinks and directions: the job's use of ports that other jobs share."""
 
 
 def communication_time(
@@ -71,18 +74,19 @@ def communication_time(
 ) -> CommunicationTime:
     """Return how long the job communicates in a step if task i runs on `gpus[i]`.
 
-    That is infinite on GPUs of several makers, unless the job names models of several: NCCL and RCCL do not meet.
+    The time is infinite on GPUs of several makers, unless the job requires such models: NCCL and RCCL cannot
+    communicate.
 
     Args:
-        cluster: Its running jobs whose graphs are known count on the ports that they share with this job, with the
-            flows of all their dimensions. A running job with this graph on these GPUs is the job itself. Without a
-            cluster, the job has the topology to itself.
-        planned: False leaves out the rings that the collective library plans inside a machine: then every collective
-            uses the ports in the order of its tasks.
-        rates: As in `topoplace.collective`: those of links by which the library plans its rings.
-        max_min: True lets all these jobs begin a step at one moment, and follows their flows through it. Each job runs
-            its dimensions one after the other, and flows share each port max-min fairly: none can have more without
-            taking from one that has no more. This is what network simulators do; it takes longer to compute.
+        cluster: The cluster whose running jobs count, if their graphs are known, with all their flows on ports that
+            they share with this job. A running job with this graph on these GPUs is the job itself. None: no other job
+            runs.
+        planned: False ignores the rings that the collective library plans inside a machine: every collective then uses
+            the ports in the order of its tasks.
+        rates: The rates of links with which the library plans its rings, as in `topoplace.collective`.
+        max_min: True starts a step of all these jobs at the same time and follows their flows. Each job runs its
+            dimensions one after the other, and flows share each port max-min fairly. Network simulators do this; it
+            takes longer to compute.
 
     Raises:
         ValueError: Names a wrong argument.
@@ -122,11 +126,11 @@ def measured(
     others: kernels.FlowCounts | None = None,
     rates: Rates | str = DEFAULT_RATES,
 ) -> CommunicationTime:
-    """Return what `communication_time` returns.
+    """Return the result of `communication_time`, with checked arguments.
 
     Args:
-        placed: (num_tasks,) checked.
-        others: The flows of other jobs.
+        placed: (num_tasks,) the GPU of each task, checked.
+        others: The flows of other jobs; None for none.
     """
     network = collective_network(topology, rates)
     times = network.times(job.traffic_arrays, placed, planned=planned, others=others)
@@ -176,7 +180,7 @@ def _summed(
 
 
 class Exchange:
-    """What the tasks of a placed job exchange in a step, made once for any flows of others; arguments of `measured`."""
+    """The data that the tasks of a placed job exchange in a step, computed once; arguments are those of `measured`."""
 
     def __init__(self, job: JobGraph, placed: Ints, topology: Topology) -> None:
         network = collective_network(topology, DEFAULT_RATES)
@@ -184,7 +188,7 @@ class Exchange:
         self.flows, self._rings = network.flows(job.traffic_arrays, placed)
 
     def seconds(self, others: kernels.FlowCounts | None = None) -> float:
-        """Return the seconds that `measured` returns beside the flows of others."""
+        """Return the seconds of `measured` next to the flows of other jobs; None for no other jobs."""
         times = self._network.phase_times(self.flows, others)
         return math.fsum(
             max(time.seconds, rings.seconds) for time, rings in zip(times, self._rings, strict=True)
@@ -253,13 +257,14 @@ def _of_slowest_rings(job: JobGraph, placed: Ints, topology: Topology, rings: ke
 class RunningTraffic:
     """The flows of the running jobs of a cluster whose graphs are known; `cluster.view(RunningTraffic)` returns them.
 
-    It follows the cluster: only the flows of jobs that came or went since are added or removed.
+    It is incremental: only the flows of jobs that started or ended since the last call are added or removed.
     """
 
     def __init__(self, cluster: Cluster, *, planned: bool = True, gangs: bool = False) -> None:
-        """Start without a look at the jobs.
+        """Store the arguments; the jobs are read on the first use.
 
-        planned: see `communication_time`. gangs: only jobs on several machines count, as the others use no uplink.
+        planned: see `communication_time`. gangs: True counts only jobs on several machines, as other jobs use no
+        uplink.
         """
         self._cluster, self._planned, self._gangs = cluster, planned, gangs
         self._start()

@@ -43,15 +43,15 @@ OUTSIDE_ITS_RANGE: Final = (
     "eq. 2 of MAPA was fitted on jobs of 2 to 5 V100 GPUs with few links; for others, such as jobs of one GPU, "
     "it is no bandwidth"
 )
-"""What readers of a prediction need to know if `is_outside_range`."""
+"""The note for readers of a prediction if `is_outside_range`."""
 
 _MAX_LINKS: Final = 2**53
 
 
 def is_outside_range(placement: Placement) -> bool:
-    """Return True if a placement's prediction is no bandwidth: one that is extrapolated, or not positive.
+    """Return True if a placement's predicted bandwidth is extrapolated or not positive.
 
-    A policy without its own model need not say whether it extrapolates: its prediction is by MAPA's coefficients.
+    Without a score that states whether it is extrapolated, a prediction counts as one by MAPA's coefficients.
     """
     scores = placement.scores
     if "effective_bandwidth" not in scores:
@@ -63,10 +63,10 @@ def is_outside_range(placement: Placement) -> bool:
 
 
 def is_extrapolated(gpus: Sequence[int], topology: Topology, model: EffectiveBandwidth | None = None) -> bool:
-    """Return True if eq. 2 was not fitted on jobs of as many GPUs, or on machines such as those of `gpus`.
+    """Return True if eq. 2 was not fitted on jobs of this number of GPUs, or on machines such as those of `gpus`.
 
-    MAPA fitted it on a DGX-1V: on V100 GPUs with direct NVLinks of the second generation. What the topology does not
-    state of GPUs and links is taken for that. model: one with other coefficients is taken for fitted on these machines.
+    MAPA fitted it on a DGX-1V: V100 GPUs with direct NVLinks of the second generation. GPUs and links of unknown model
+    and generation count as these. model: a model with other coefficients counts as fitted on these machines.
     """
     if len(gpus) not in FITTED_TASKS:
         return True
@@ -98,7 +98,7 @@ class EffectiveBandwidth:
         coefficients: Theta 1 to 14 of the paper, in its order.
 
     Raises:
-        ValueError: Unless `coefficients` are 14 numbers.
+        ValueError: `coefficients` are not 14 numbers.
     """
 
     __slots__ = ("_known", "coefficients")
@@ -117,7 +117,7 @@ class EffectiveBandwidth:
         """Predict GB/s for `x` double NVLinks, `y` single NVLinks and `z` other links; arrays are broadcast.
 
         Raises:
-            ValueError: For a number that is negative or not finite, and for arrays that cannot be broadcast together.
+            ValueError: A number is negative or not finite, or arrays cannot be broadcast together.
         """
         counts = [_counts(count, what) for count, what in ((x, "x"), (y, "y"), (z, "z"))]
         try:
@@ -147,7 +147,7 @@ class EffectiveBandwidth:
         coefficients, those of least norm are returned.
 
         Raises:
-            ValueError: For fewer than 14 rows, a negative count, or a value that is not finite.
+            ValueError: There are fewer than 14 rows, a count is negative, or a value is not finite.
         """
         rows = _checks.numbers_of(table, "table", ValueError)
         if rows.ndim != 2 or rows.shape[1] != 4:

@@ -1,4 +1,4 @@
-"""Expected fragmentation: what typical jobs could not use of the GPUs that are left (FGD, USENIX ATC'23)."""
+"""Expected fragmentation: the free GPUs that typical jobs could not use (FGD, USENIX ATC'23)."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _Kind = tuple[float, int, float, tuple[str, ...], float, tuple[tuple[str, int], 
 
 
 class TypicalJobs:
-    """The most common kinds of jobs and how common they are; by them, FGD says how much of a machine is a fragment.
+    """The most common job classes and their weights, from which FGD computes how much of a machine is a fragment.
 
-    A kind is what a job asks of machines: tasks, share of each GPU, GPU models and memory, CPUs, and which sizes of
-    groups must be in one domain of which level.
+    A class is what a job requires of machines: tasks, share of each GPU, GPU models and memory, CPUs, and the sizes and
+    levels of required groups.
     """
 
     def __init__(self, weights: Mapping[JobGraph, float]) -> None:
-        """Take each job with its weight, above 0; ValueError names a wrong one."""
+        """Store each job with its weight, above 0; ValueError names a wrong one."""
         _checks.instance(weights, Mapping, "weights", ValueError)
         for i, (job, weight) in enumerate(weights.items()):
             _checks.instance(job, JobGraph, f"job {i} of weights", ValueError)
@@ -43,10 +43,10 @@ class TypicalJobs:
 
     @classmethod
     def of(cls, jobs: Iterable[JobGraph], covered: float = COVERED) -> TypicalJobs:
-        """Return the most common kinds in a list of jobs, such as those of a trace.
+        """Return the most common job classes in a list of jobs, such as those of a trace.
 
-        covered: the least share of all jobs that these kinds make up. Kinds that are equally common come in the order
-        of CPUs, tasks, share, models, memory and groups. ValueError for an empty list, or `covered` outside 0..1.
+        covered: the minimum share of all jobs that these classes include. Equally common classes come in the order of
+        CPUs, tasks, share, models, memory and groups. Raise ValueError for an empty list, or `covered` outside 0..1.
         """
         covered = _checks.positive(covered, "covered", ValueError, high=1.0)
         first: dict[_Kind, JobGraph] = {}
@@ -75,8 +75,8 @@ class TypicalJobs:
     def model(self, suits: Callable[[JobGraph], Sequence[bool]], stranded: float = 0.0) -> Fragmentation:
         """Return the native model of these jobs.
 
-        suits: returns, for each class of machines, whether its GPUs suit. stranded: the weight of GPUs that lack of
-        CPUs strands, in addition to the fragment.
+        suits: returns, for each class of machines, True if its GPUs suit a job. stranded: the weight of GPUs that are
+        idle for lack of CPUs, in addition to the fragment.
         """
         return Fragmentation(
             [

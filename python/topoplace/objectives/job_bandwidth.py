@@ -1,6 +1,6 @@
-"""What carries a job: the GB/s from which the communication time of a job with one ring of all its tasks follows.
+"""Bandwidth of a job with one ring of all its tasks, from which its communication time follows.
 
-Bytes here are those that each GPU sends, 2 b (n - 1) / n of an all-reduce of b among n tasks: so GB/s are bus
+Bytes here are those that each GPU sends, 2 b (n - 1) / n in an all-reduce of b among n tasks. GB/s are therefore bus
 bandwidths.
 """
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 
 class JobBandwidth(NamedTuple):
-    """What carries the bytes of a job."""
+    """The bandwidth of a job's rings, or of NVSwitches that reduce."""
 
     gb_per_s: float
-    """0 if there are no rings."""
+    """Bus bandwidth, GB/s; 0 if there are no rings."""
     by_switches: bool
     """True if NVSwitches reduce (NVLS), which is faster than rings."""
 
@@ -36,14 +36,14 @@ class JobBandwidth(NamedTuple):
 def job_bandwidth(
     job: JobGraph, gpus: Sequence[int], topology: Topology, rates: Rates | str = DEFAULT_RATES
 ) -> JobBandwidth:
-    """Return the bandwidth of rings among the GPUs of a job; of an all-reduce in NVSwitches if that is the job.
+    """Return the bandwidth of rings among the GPUs of a job, or of NVSwitches if these do the job's all-reduce.
 
     Args:
         gpus: The GPU of each task; at least two.
-        rates: As in `topoplace.collective`.
+        rates: The rates of links, as in `topoplace.collective`.
 
     Raises:
-        ValueError: As for `ring_bandwidth`.
+        ValueError: Names a wrong argument, as for `ring_bandwidth`.
     """
     ring = only_ring(job)
     ordered = gpus if ring is None else _in_order(ring, gpus)
@@ -57,7 +57,7 @@ def job_bandwidth(
 
 
 def placed_bandwidth(placement: Placement) -> JobBandwidth:
-    """Return what carries the bytes of a placed job; 0 GB/s where nothing does, or it is not known."""
+    """Return the bandwidth of a placed job; 0 GB/s if nothing carries its bytes, or it is unknown."""
     job = placement.job
     if len(placement.gpus) > 1 and job is not None and job.edges and not placement.remote:
         with suppress(ValueError):  # of a machine that is too large for NCCL
@@ -68,12 +68,13 @@ def placed_bandwidth(placement: Placement) -> JobBandwidth:
 def bandwidth_scores(
     job: JobGraph, seconds: float, gpus: Sequence[int], topology: Topology, rates: Rates | str
 ) -> dict[str, float]:
-    """Return "ring_bandwidth" of a job with one ring of all its tasks, of an all-reduce also "all_reduce_bandwidth".
+    """Return "ring_bandwidth" (GB/s) of a job with one ring of all its tasks; for an all-reduce, also
+    "all_reduce_bandwidth".
 
-    GB/s, as bus bandwidths; {} for other jobs, and without rings.
+    Both are bus bandwidths. Return {} for other jobs, and for a job without communication time.
 
     Args:
-        seconds: The communication time of the job on these GPUs.
+        seconds: Communication time of the job on these GPUs.
         gpus: The GPU of each task.
     """
     ring = only_ring(job)
@@ -89,7 +90,7 @@ def bandwidth_scores(
 
 
 def only_ring(job: JobGraph) -> Batch | None:
-    """Return what a job exchanges, if that is one ring collective of all its tasks; None otherwise."""
+    """Return a job's only collective if that is one ring of all its tasks; None otherwise."""
     batches = [batch for listed in job.traffic.values() for batch in listed]
     if len(batches) != 1 or batches[0].kind not in RING_KINDS:
         return None

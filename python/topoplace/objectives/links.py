@@ -36,7 +36,7 @@ SINGLE_NVLINK: Final = 1
 OTHER_LINK: Final = 2
 """The class of all other links."""
 NUM_LINK_CLASSES: Final = 3
-"""How many classes of links there are."""
+"""The number of classes of links."""
 
 _NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 # Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).
@@ -121,7 +121,7 @@ class LinkTables:
         """Return the sum of the bandwidths among the GPUs in `free` but not in `taken`, GB/s, rounded to 0.001.
 
         Args:
-            taken: A part of `free`.
+            taken: A subset of `free`.
         """
         if self._sums[0] != free:
             among = self.matrix[:, free].sum(axis=1)[list(free)]
@@ -173,8 +173,8 @@ def bottleneck_bandwidth(job: JobGraph, gpus: Sequence[int], topology: Topology)
 def link_counts(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple[int, int, int]:
     """Return the numbers of double NVLinks, single NVLinks and other links that the job's edges use.
 
-    These are x, y and z of MAPA's eq. 2. Task i runs on `gpus[i]`; ValueError unless these are different GPUs, one per
-    task.
+    The numbers are x, y and z of MAPA's eq. 2. Task i runs on `gpus[i]`; ValueError unless these are different GPUs,
+    one per task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     rows = topology.derived(LinkTables).classes
@@ -193,7 +193,7 @@ def preserved_bandwidth(gpus: Iterable[int], topology: Topology, free: Iterable[
     512 GPUs in `free`, the result is rounded to 0.001 GB/s.
 
     Raises:
-        ValueError: If an argument names an unknown GPU, or a GPU twice.
+        ValueError: An argument names an unknown GPU, or a GPU twice.
     """
     _checks.instance(topology, Topology, "topology", ValueError)
     if topology.fabric is None or topology.num_machines == 1:
@@ -254,17 +254,17 @@ def scores_of(
     free: Iterable[int],
     model: EffectiveBandwidth | None = None,
 ) -> dict[str, float]:
-    """Return all of MAPA's scores of running task i of `job` on `gpus[i]`; `gpus` are a part of the `free` GPUs.
+    """Return all of MAPA's scores of running task i of `job` on `gpus[i]`; `gpus` are a subset of `free`.
 
     The keys are aggregated_bandwidth, bottleneck_bandwidth, preserved_bandwidth and effective_bandwidth (eq. 2), all in
-    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on as many GPUs, or on such machines, else
-    0.0. If a fabric joins several machines, preserved_bandwidth counts links inside machines only.
+    GB/s, and effective_bandwidth_extrapolated: 1.0 if eq. 2 was not fitted on this number of GPUs, or on such machines,
+    else 0.0. If a fabric joins several machines, preserved_bandwidth counts links inside machines only.
 
     Args:
         model: The model of effective bandwidth, by default that with MAPA's coefficients.
 
     Raises:
-        ValueError: Unless `gpus` are different GPUs, one per task.
+        ValueError: `gpus` are not different GPUs, one per task.
     """
     gpus = gpu_of_each_task(job, gpus, topology)
     _check_model(model)
@@ -287,8 +287,7 @@ def link_scores(
         model: The model of effective bandwidth, by default that with MAPA's coefficients.
 
     Raises:
-        ValueError: If a GPU is unknown or listed twice, or an edge does not join two of the tasks with a weight above
-            0.
+        ValueError: A GPU is unknown or listed twice, or an edge does not join two of the tasks with a weight above 0.
     """
     gpus = gpus_in_task_order(gpus, topology)
     edges = edges_between(edges, len(gpus))

@@ -15,20 +15,20 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 FEW_PAIRS = 3
-"""Up to this number of pairs, asking the topology one by one is faster."""
+"""Up to this number of pairs, `Topology.link` for each pair is faster."""
 _MAX_LEVELS = 16
 _FEW_KINDS = 1 << 12
 """Up to this number of possible kinds of pairs, a table of all of them is faster than sorting."""
 
 
 class Pairs(NamedTuple):
-    """The links of pairs of GPUs, each different one listed once."""
+    """The distinct links of pairs of GPUs."""
 
     links: list[Link]
     distances: list[float]
-    """The distance of the pairs of each of `links`."""
+    """The distance of pairs with each of `links`."""
     number: Ints
-    """The place of each pair's link in `links`."""
+    """The index in `links` of each pair's link."""
 
 
 class _LinksInside:
@@ -46,7 +46,7 @@ class _LinksInside:
 
 
 class PairLinks:
-    """Looks up the links of pairs of a cluster's GPUs; each different kind of pair is asked for only once.
+    """A look-up of links of pairs of a cluster's GPUs that computes each kind of pair only once.
 
     A kind of pair is given by the levels that the two machines share and, for each GPU, by its machine's template and
     its number there. `topology.derived(PairLinks)` returns the cached object of a topology.
@@ -63,7 +63,7 @@ class PairLinks:
 
     @staticmethod
     def serves(topology: Topology, num_pairs: int) -> bool:
-        """Return True if this is the faster way to look up `num_pairs` pairs."""
+        """Return True if `PairLinks` is the faster way to look up `num_pairs` pairs."""
         return num_pairs > FEW_PAIRS and topology.tiling is not None and len(topology.levels) <= _MAX_LEVELS
 
     def of(self, u: Ints, v: Ints) -> Pairs:

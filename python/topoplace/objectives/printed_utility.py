@@ -13,9 +13,9 @@ _LEAST: Final = 0.01
 class PrintedUtility:
     """Eq. 2 as a `Formula`, for `TopoAware(utility="printed")`: U = (1/t + 1/I + 1/omega) / 3, over its largest value.
 
-    t is the communication cost over the worst one (eq. 1), I the ratio of run times alone over next to other jobs (eq.
-    4), and omega the share of free GPUs (eq. 5, to the letter). Each is at least 0.01, the least cost of the published
-    code, as the equation divides by zero without it. The utility to the job has no omega. As 1/I grows with
+    t is the communication cost divided by the worst one (eq. 1). I is the run time alone divided by that next to other
+    jobs (eq. 4). omega is the share of free GPUs (eq. 5, to the letter). Each is at least 0.01, the lowest cost of the
+    published code; without it, the equation divides by zero. The utility to the job has no omega. As 1/I grows with
     interference, the formula prefers GPUs next to jobs that slow the job down.
     """
 

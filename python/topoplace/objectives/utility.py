@@ -105,7 +105,7 @@ class Formula(Protocol):
         ...
 
     def system(self, costs: Costs) -> float:
-        """Return the utility to the whole system, by which placements are compared."""
+        """Return the utility to the whole system; placements are compared by it."""
         ...
 
 
@@ -115,12 +115,12 @@ class Utility:
 
     Args:
         heaviest: The mean edge weight of the job that communicates most in the mix, such as 4 for the weights 4 to 1 of
-            SC'17. A job's communication then counts by its own mean edge weight over this one, at most 1. None: the
-            weights of a job's edges cancel, as its worst case has the same ones.
+            SC'17. A job's communication then counts by its own mean edge weight divided by this one, at most 1. None:
+            the weights of a job's edges cancel, as its worst case has the same ones.
         literal_fragmentation: Eq. 5 to the letter: sockets whose GPUs are all free count as fragmented like others.
 
     Raises:
-        ValueError: Unless the weights are at least 0 and sum to 1, and `heaviest` is above 0.
+        ValueError: A weight is below 0, the weights do not sum to 1, or `heaviest` is not above 0.
     """
 
     communication: float = 1 / 3
@@ -176,7 +176,7 @@ def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -
     all GPU pairs.
 
     Raises:
-        ValueError: Unless `gpus` are different GPUs, one per task.
+        ValueError: `gpus` are not different GPUs, one per task.
     """
     return job_communication_cost(job, gpu_of_each_task(job, gpus, topology), topology)
 

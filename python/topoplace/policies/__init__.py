@@ -16,14 +16,14 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
-from topoplace import DEFAULT_POLICY as DEFAULT
-from topoplace import _checks
+from topoplace import DEFAULT_POLICY, _checks, _installed
+from topoplace._lazy import lazily
 from topoplace._similar_names import did_you_mean
 from topoplace.policies import installed
 
-if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
+if TYPE_CHECKING:
     from topoplace.engine.admission import GpuSet as GpuSet
     from topoplace.engine.machine_policy import MachinePolicy as MachinePolicy
     from topoplace.engine.plan import Explanation as Explanation
@@ -34,130 +34,22 @@ if TYPE_CHECKING:  # for type checkers; `_HOME` says the same to the interpreter
     from topoplace.policies.drmaestro.inference import InferenceEngine as InferenceEngine
     from topoplace.policies.drmaestro.policy import DRMaestro as DRMaestro
     from topoplace.policies.drmaestro.service import DRMaestroService as DRMaestroService
-    from topoplace.policies.fragmentation.chance import RandomFit as RandomFit
-    from topoplace.policies.fragmentation.chance import TwoChoices as TwoChoices
-    from topoplace.policies.fragmentation.clustering import GpuClustering as GpuClustering
-    from topoplace.policies.fragmentation.fgd import (
-        FragmentationGradientDescent as FragmentationGradientDescent,
-    )
-    from topoplace.policies.fragmentation.fgd import LeastStranded as LeastStranded
-    from topoplace.policies.fragmentation.vector_rules import DotProduct as DotProduct
-    from topoplace.policies.fragmentation.vector_rules import GpuPacking as GpuPacking
-    from topoplace.policies.fragmentation.vector_rules import VectorBestFit as VectorBestFit
-    from topoplace.policies.fragmentation.vector_rules import VectorWorstFit as VectorWorstFit
     from topoplace.policies.least_time.policy import LeastTime as LeastTime
     from topoplace.policies.mapa.baseline import Baseline as Baseline
     from topoplace.policies.mapa.greedy import Greedy as Greedy
     from topoplace.policies.mapa.preserve import Preserve as Preserve
     from topoplace.policies.mapa.topo_aware import MapaTopoAware as MapaTopoAware
-    from topoplace.policies.nvidia_allocator import NvidiaAllocator as NvidiaAllocator
     from topoplace.policies.sc17.best_fit import BestFit as BestFit
     from topoplace.policies.sc17.costs import UtilityPolicy as UtilityPolicy
     from topoplace.policies.sc17.first_come import FirstComeFirstServed as FirstComeFirstServed
     from topoplace.policies.sc17.topo_aware import TopoAware as TopoAware
     from topoplace.policies.sc17.topo_aware import TopoAwareP as TopoAwareP
-    from topoplace.policies.schedulers.balanced import KueueBalanced as KueueBalanced
-    from topoplace.policies.schedulers.kueue import KueueBestFit as KueueBestFit
-    from topoplace.policies.schedulers.kueue import KueueLeastFree as KueueLeastFree
-    from topoplace.policies.schedulers.pods import KubernetesDefault as KubernetesDefault
-    from topoplace.policies.schedulers.pods import VolcanoBinpack as VolcanoBinpack
-    from topoplace.policies.schedulers.slurm import SlurmBlock as SlurmBlock
-    from topoplace.policies.schedulers.slurm import SlurmTree as SlurmTree
     from topoplace.policies.tsubame.g_queue import GQueue as GQueue
     from topoplace.policies.tsubame.node_queue import NodeQueue as NodeQueue
     from topoplace.policies.tsubame.r_queue import RQueue as RQueue
 
-__all__ = [
-    "DEFAULT",
-    "Baseline",
-    "BestFit",
-    "DRMaestro",
-    "DRMaestroService",
-    "DotProduct",
-    "Explanation",
-    "FirstComeFirstServed",
-    "FragmentationGradientDescent",
-    "GQueue",
-    "GpuClustering",
-    "GpuPacking",
-    "GpuSet",
-    "Greedy",
-    "InferenceEngine",
-    "KubernetesDefault",
-    "KueueBalanced",
-    "KueueBestFit",
-    "KueueLeastFree",
-    "LeastStranded",
-    "LeastTime",
-    "MachinePolicy",
-    "MapaTopoAware",
-    "NodeQueue",
-    "NvidiaAllocator",
-    "Plan",
-    "Policy",
-    "Preserve",
-    "QueuedJob",
-    "RQueue",
-    "RandomFit",
-    "SearchPolicy",
-    "SlurmBlock",
-    "SlurmTree",
-    "TopoAware",
-    "TopoAwareP",
-    "TwoChoices",
-    "UtilityPolicy",
-    "VectorBestFit",
-    "VectorWorstFit",
-    "VolcanoBinpack",
-    "get",
-    "installed",
-    "names",
-]
-
-_HOME = {
-    "Baseline": "policies.mapa.baseline",
-    "BestFit": "policies.sc17.best_fit",
-    "DRMaestro": "policies.drmaestro.policy",
-    "DRMaestroService": "policies.drmaestro.service",
-    "DotProduct": "policies.fragmentation.vector_rules",
-    "Explanation": "engine.plan",
-    "FirstComeFirstServed": "policies.sc17.first_come",
-    "FragmentationGradientDescent": "policies.fragmentation.fgd",
-    "GQueue": "policies.tsubame.g_queue",
-    "GpuClustering": "policies.fragmentation.clustering",
-    "GpuPacking": "policies.fragmentation.vector_rules",
-    "GpuSet": "engine.admission",
-    "Greedy": "policies.mapa.greedy",
-    "InferenceEngine": "policies.drmaestro.inference",
-    "KubernetesDefault": "policies.schedulers.pods",
-    "KueueBalanced": "policies.schedulers.balanced",
-    "KueueBestFit": "policies.schedulers.kueue",
-    "KueueLeastFree": "policies.schedulers.kueue",
-    "LeastStranded": "policies.fragmentation.fgd",
-    "LeastTime": "policies.least_time.policy",
-    "MachinePolicy": "engine.machine_policy",
-    "MapaTopoAware": "policies.mapa.topo_aware",
-    "NodeQueue": "policies.tsubame.node_queue",
-    "NvidiaAllocator": "policies.nvidia_allocator",
-    "Plan": "engine.plan",
-    "Policy": "engine.policy",
-    "Preserve": "policies.mapa.preserve",
-    "QueuedJob": "engine.plan",
-    "RQueue": "policies.tsubame.r_queue",
-    "RandomFit": "policies.fragmentation.chance",
-    "SearchPolicy": "engine.policy",
-    "SlurmBlock": "policies.schedulers.slurm",
-    "SlurmTree": "policies.schedulers.slurm",
-    "TopoAware": "policies.sc17.topo_aware",
-    "TopoAwareP": "policies.sc17.topo_aware",
-    "TwoChoices": "policies.fragmentation.chance",
-    "UtilityPolicy": "policies.sc17.costs",
-    "VectorBestFit": "policies.fragmentation.vector_rules",
-    "VectorWorstFit": "policies.fragmentation.vector_rules",
-    "VolcanoBinpack": "policies.schedulers.pods",
-}
-"""The module of each class, below `topoplace`; it is loaded on first use."""
-
+DEFAULT: Final = DEFAULT_POLICY
+"""The name of the policy that decides unless another is named."""
 _POLICIES = {
     "baseline": "Baseline",
     "mapa-topo-aware": "MapaTopoAware",
@@ -171,83 +63,54 @@ _POLICIES = {
     "drmaestro": "DRMaestro",
     "g-queue": "GQueue",
     "r-queue": "RQueue",
-    "fgd": "FragmentationGradientDescent",
-    "least-stranded": "LeastStranded",
-    "dot-product": "DotProduct",
-    "vector-best-fit": "VectorBestFit",
-    "vector-worst-fit": "VectorWorstFit",
-    "gpu-packing": "GpuPacking",
-    "gpu-clustering": "GpuClustering",
-    "random-fit": "RandomFit",
-    "two-choices": "TwoChoices",
-    "kueue-best-fit": "KueueBestFit",
-    "kueue-least-free": "KueueLeastFree",
-    "kueue-balanced": "KueueBalanced",
-    "slurm-tree": "SlurmTree",
-    "slurm-block": "SlurmBlock",
-    "volcano-binpack": "VolcanoBinpack",
-    "kubernetes-default": "KubernetesDefault",
-    "nvidia-allocator": "NvidiaAllocator",
 }
-"""The class of each built-in policy."""
+"""The class of each policy of this package."""
 
-_SHARING = frozenset(
-    {
-        "fgd",
-        "least-stranded",
-        "dot-product",
-        "vector-best-fit",
-        "vector-worst-fit",
-        "gpu-packing",
-        "gpu-clustering",
-        "random-fit",
-        "two-choices",
-    }
-)
-"""The policies that let jobs share GPUs."""
 
-USUAL = ("baseline", "least-time", "kueue-best-fit", "slurm-tree", "kubernetes-default")
-"""What most readers want to see side by side: the lowest free ids, the default, and three schedulers in use."""
-USUAL_FOR_SHARES = ("fgd", "least-stranded")
-"""What to compare besides if jobs take shares of GPUs."""
+_get, _names, _own = lazily(__name__)
+if not TYPE_CHECKING:
+    __all__ = [*_own, "DEFAULT", "get", "installed", "names"]
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = globals()[name] = getattr(importlib.import_module(f"topoplace.{_HOME[name]}"), name)
+    """Return a policy class of this package or of topoplace-lab, loaded on first use."""
+    if name in _own or name not in (classes := installed.classes_of_ours()):
+        return _get(name)
+    value = globals()[name] = classes[name].load()
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOME})
+    return sorted({*_names(), *installed.classes_of_ours()})
 
 
 def names(*, sharing: bool | None = None) -> tuple[str, ...]:
-    """Return the names of all built-in policies, as accepted by `get`.
+    """Return the names of all policies of topoplace and topoplace-lab, which `get` accepts.
 
     Args:
-        sharing: True for the policies that let jobs share GPUs, which fill clusters and look at no links; False for
-            the other policies; None for all.
+        sharing: True for the policies that let jobs share GPUs, which fill clusters and ignore links; False for the
+            other policies; None for all.
     """
-    wanted = (True, False) if sharing is None else (sharing,)
-    return tuple(name for name in _POLICIES if (name in _SHARING) in wanted)
+    found = (*_POLICIES, *installed.names_of_ours())
+    return (
+        found if sharing is None else tuple(name for name in found if (name in _installed.SHARING) == sharing)
+    )
 
 
 def get(name: str, **options: Any) -> Policy:
     """Create the policy called `name`, with `options` as arguments of its class.
 
     Args:
-        name: The name of a built-in policy, of one that an installed package offers (`installed.names`), or
-            `package.module:Class` for a class of your own in a module that Python finds.
+        name: One of `names`, a policy that an installed package offers (`installed.names`), or `package.module:Class`
+            for a class of your own in a module that Python finds.
 
     Raises:
-        ValueError: For an unknown name; the message suggests names that contain it or are similar, or else lists all.
-            Also for an unknown option, or a value that the class does not accept.
+        ValueError: The name is unknown (the message suggests similar names, or else lists all), an option is unknown,
+            or the class does not accept its value.
     """
-    own = _checks.text(name, "name", ValueError) not in _POLICIES
-    policy: Callable[..., Policy] | None = None if own else __getattr__(_POLICIES[name])
-    if own:
+    policy = _built_in(_checks.text(name, "name", ValueError))
+    own = policy is None
+    if policy is None:
         policy = _class_of(name) if ":" in name else installed.find(name)
     if policy is None:
         raise ValueError(f"name = {_checks.shown(name)}: no such policy; {_hint(name.lower())}")
@@ -269,6 +132,13 @@ def get(name: str, **options: Any) -> Policy:
     return made
 
 
+def _built_in(name: str) -> Callable[..., Policy] | None:
+    """Return the class of a policy of topoplace; None for others."""
+    if name in _POLICIES:
+        return __getattr__(_POLICIES[name])  # type: ignore[no-any-return]
+    return installed.find(name) if name in installed.names_of_ours() else None
+
+
 def _class_of(name: str) -> Callable[..., Policy]:
     """Return the class that `name`, a module and a class separated by a colon, stands for."""
     module, _, attribute = name.partition(":")
@@ -284,5 +154,5 @@ def _class_of(name: str) -> Callable[..., Policy]:
 
 def _hint(name: str) -> str:
     """Return which policies the unknown `name` may mean, as the end of a sentence."""
-    known = f"known: {', '.join(_POLICIES)}; package.module:Class names one of your own"
-    return did_you_mean(name, (*_POLICIES, *installed.names())) or known
+    known = f"known: {', '.join(names())}; package.module:Class names one of your own"
+    return _installed.how_to_get(name) or did_you_mean(name, (*names(), *installed.names())) or known

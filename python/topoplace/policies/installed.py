@@ -1,6 +1,6 @@
-"""Policies of others: found as entry points of the group `topoplace.policies`, and named if they are faulty.
+"""Policies of other packages: entry points of the group `topoplace.policies`, and reports of faults in their code.
 
-A fault in the code of any policy that is not of this package is reported by the policy's name, method, file and line.
+A fault in a policy of another package is reported with the policy's name, method, file and line.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from topoplace import _checks
+from topoplace import _checks, _installed
 from topoplace.errors import AllocationError
 
 if TYPE_CHECKING:
@@ -19,29 +19,44 @@ if TYPE_CHECKING:
 
     from topoplace.engine.policy import Policy
 
-GROUP = "topoplace.policies"
-
 
 def names() -> tuple[str, ...]:
-    """Return the names of all policies that installed packages offer, in alphabetical order."""
-    return tuple(sorted(_offered()))
+    """Return the names of all policies that other packages than topoplace's offer, in alphabetical order."""
+    return tuple(sorted(name for name, offered in _offered().items() if not all(map(_is_ours, offered))))
+
+
+def names_of_ours() -> tuple[str, ...]:
+    """Return the names of the policies that installed distributions of topoplace add, in a fixed order."""
+    offered = _installed.entry_points(_installed.POLICIES)
+    return tuple(name for name in _installed.POLICIES_OF_LAB if name in offered)
+
+
+def classes_of_ours() -> dict[str, EntryPoint]:
+    """Return the entry points of the policies in `names_of_ours`, by the name of the class."""
+    offered = _installed.entry_points(_installed.POLICIES)
+    found = [one for name in names_of_ours() for one in offered[name] if _is_ours(one)]
+    return {one.value.partition(":")[2]: one for one in found}
+
+
+def _is_ours(one: EntryPoint) -> bool:
+    return _package(one.value).startswith("topoplace_")
 
 
 def packages(name: str) -> tuple[str, ...]:
-    """Return the packages whose entry points offer a policy by this name, in alphabetical order."""
+    """Return the packages that offer a policy under this name, in alphabetical order."""
     return tuple(sorted({one.value.partition(":")[0].partition(".")[0] for one in _offered().get(name, [])}))
 
 
 def module_of(name: str) -> str:
-    """Return the module with the policy that `name` means: MODULE:CLASS, or a name that one package offers; else ""."""
+    """Return the module of a policy; "" if unknown. name: MODULE:CLASS, or a name that one package offers."""
     values = [name] if ":" in name else [one.value for one in _offered().get(name, [])]
     return values[0].partition(":")[0] if len(set(values)) == 1 else ""
 
 
 def find(name: str) -> Callable[..., Policy] | None:
-    """Return the class of the policy that an installed package offers by this name; None if none does.
+    """Return the class of the policy that an installed package offers under this name; None if none does.
 
-    ValueError if several packages offer it, or if the package cannot be imported or has no such class.
+    Raise ValueError if several packages offer it, or if the package cannot be imported or has no such class.
     """
     offered = _offered().get(name, [])
     if not offered:
@@ -61,7 +76,7 @@ def find(name: str) -> Callable[..., Policy] | None:
 def checked_class(load: Callable[[], object], what: str, no_class: str) -> Callable[..., Policy]:
     """Return the class that `load` imports; ValueError if it cannot.
 
-    what: begins the message if the import fails, whatever the module does. no_class: the message if it is no class.
+    what: beginning of the message if the import fails for any reason. no_class: the message if the object is no class.
     """
     try:
         found = load()
@@ -77,7 +92,9 @@ def checked_class(load: Callable[[], object], what: str, no_class: str) -> Calla
 
 
 def failure(error: BaseException, doing: str) -> str:
-    """Return what the code of others raised, and where, as the end of a sentence; doing: "importing it"."""
+    """Return the error that code of another package raised, and its place, as the end of a sentence; doing: such as
+    "importing it".
+    """
     last = traceback.extract_tb(error.__traceback__)[-1]
     file = "" if isinstance(error, SyntaxError) else last.filename  # its text has the place
     return _raised(error, doing, file, last.lineno)
@@ -97,17 +114,17 @@ def _text_of(error: BaseException) -> str:
 
 
 def is_of_others(policy: Policy) -> bool:
-    """Return True if the class of a policy is not of this package."""
-    return _package(type(policy).__module__) != _package(__name__)
+    """Return True if the class of a policy is from another package."""
+    return _package(type(policy).__module__) not in ("topoplace", "topoplace_lab")
 
 
 @contextmanager
 def faults_named(policy: Policy, begin: str = "", *, only_its_code: bool = False) -> Generator[None]:
-    """Turn a fault of a policy of others in the `with` block into a ValueError with its method, file and line.
+    """Turn a fault of another package's policy in the `with` block into a ValueError with method, file and line.
 
-    begin: begins the message. A fault is what the policy's code raises, and an answer that cannot be used. Built-in
-    policies, and errors about other arguments, are left as they are. only_its_code: True also leaves errors that none
-    of the policy's code has raised, as in a block that does much besides asking the policy.
+    begin: beginning of the message. A fault is an error that the policy's code raises, or a result that cannot be used.
+    Errors of built-in policies, and about other arguments, are not changed. only_its_code: True changes only errors
+    that the policy's code raised, for a block that also does other work.
     """
     try:
         yield
@@ -154,6 +171,6 @@ def _offered() -> dict[str, list[EntryPoint]]:
     from importlib.metadata import entry_points  # here, as most programs name built-in policies only
 
     found: dict[str, list[EntryPoint]] = {}
-    for one in entry_points(group=GROUP):
+    for one in entry_points(group=_installed.POLICIES):
         found.setdefault(one.name, []).append(one)
     return found

@@ -1,9 +1,9 @@
 """Placement of several jobs at once, such as the replicas of a service: together, or spread over domains of a level.
 
-The policy decides what fits, on a cluster whose other machines are held for the moment. Three ways are tried, each only
-if the one before does not place all jobs: one after the other, as the policy likes best; the largest first; and all of
-them as one job of several roles (`JobGraph.joined`), whose groups the engine packs at the same time. With `spread`, the
-ways are: one after the other; a matching of jobs with domains; and a search over sets of domains.
+The policy decides what fits, on a cluster whose other machines are temporarily held. Three ways are tried, each only if
+the one before does not place all jobs: one after the other, by the policy's preference; the largest first; and all jobs
+as one job of several roles (`JobGraph.joined`), whose groups are packed at the same time. With `spread`, the three ways
+are: one after the other; a matching of jobs with domains; and a search over sets of domains.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ Found = dict[int, "Placement"]
 """The placements of some of the jobs, by index."""
 
 _MAX_SUBSETS: Final = 256
-"""Sets of jobs that are tried after the ones that fit in order."""
+"""Limit on sets of jobs that are tried after those that fit in order."""
 _MAX_ASKED: Final = 512
-"""Sets of domains about which the policy is asked in a search."""
+"""Limit on sets of domains for which a search calls the policy."""
 _MAX_STEPS: Final = 20_000
-"""Sets of domains that a search looks at."""
+"""Limit on sets of domains that a search examines."""
 _MAX_DEPTH: Final = 64
-"""Jobs up to which sets of domains are searched."""
+"""Largest number of jobs for which sets of domains are searched."""
 
 
 def place_all(
@@ -54,20 +54,21 @@ def place_all(
     spread: str | None = None,
     partial: bool = False,
 ) -> tuple[Placement | None, ...]:
-    """Place several jobs at once on the free GPUs, such as the replicas of a service; the cluster does not change.
+    """Return placements of several jobs at once, such as the replicas of a service; the cluster does not change.
 
-    Returns the placement of each job. Without `partial`, each has one or none has. Allocate them in this order. Their
-    scores, and whether they are proven, are about the machines that a job could choose from.
+    The result has a placement for each job, None for a job without one. Without `partial`, either all jobs have one or
+    none has. Allocate them in this order. Scores and proofs refer to the machines from which a job could choose.
 
-    Whether jobs fit at the same time is searched for, and is exact on small clusters: where one placement for each job
-    in order does not do, up to 256 other sets of jobs, or 512 sets of domains, are tried.
+    The search is exact on small clusters. If jobs do not fit one after the other, up to 256 other sets of jobs, or 512
+    sets of domains, are tried.
 
     Args:
-        policy: Places each job, and so decides what fits.
-        together: "machine" or a level of the fabric: all jobs are in one domain of it, the one with the fewest free
-            GPUs that does.
-        spread: "machine" or a level of the fabric: no two jobs are in the same domain of it.
-        partial: Whether to place as many jobs as fit, the first ones if there is a choice, instead of all or none.
+        policy: The policy that places each job, and so decides what fits.
+        together: "machine" or a level of the fabric: all jobs are in one domain of this level, the one with the fewest
+            free GPUs that has room. None for no such limit.
+        spread: "machine" or a level of the fabric: no two jobs are in the same domain of this level. None for no such
+            limit.
+        partial: True to place as many jobs as fit, the first ones if there is a choice, instead of all or none.
 
     Raises:
         ValueError: Names a wrong argument, or a requirement that cannot be honoured.

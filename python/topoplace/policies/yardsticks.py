@@ -1,6 +1,6 @@
-"""What a placement wins: the same job on the lowest free GPUs, and the fastest found on the cluster without jobs.
+"""Comparison of a placement with the lowest free GPUs, and with the fastest placement on the cluster without jobs.
 
-Both are decisions of their own, so this is for answers that people read; no policy asks for it.
+Both take a decision of their own, so this is for answers that people read; no policy uses it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,19 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
 _SLACK: Final = 0.01
-"""Times that differ by no more than this share count as equal, as for least-time."""
+"""Times that differ by no more than this share count as equal, as in the policy least-time."""
 
 
 class Speed(NamedTuple):
-    """How fast a job is on certain GPUs, alone on the topology."""
+    """The times of a job on certain GPUs, alone on the topology."""
 
     gpus: tuple[int, ...]
     """The GPU of each task."""
     seconds: float
-    """Of communication in a step; for a job without bytes, per unit of its weights."""
+    """Seconds of communication in a step; for a job without bytes, per unit of its weights."""
     gb_per_s: float
-    """What carries a job that is one ring collective of all its tasks: its bytes over `seconds`; 0 for other jobs."""
+    """Bandwidth of a job that is one ring collective of all its tasks: its GB divided by `seconds`; 0 for other jobs.
+    """
     by_switches: bool
     """True if NVSwitches reduce (NVLS), and not rings."""
     compute_s: float | None
@@ -41,7 +42,7 @@ class Speed(NamedTuple):
 
     @classmethod
     def of(cls, placement: Placement, job: JobGraph) -> Self | None:
-        """Return the speed of a job on a placement's GPUs; None if nothing there communicates over known links."""
+        """Return the speed of a job on a placement's GPUs; None if it does not communicate, or not over known links."""
         gpus, topology = placement.gpus, placement.topology
         if len(gpus) < 2 or not job.edges or placement.remote:
             return None
@@ -57,11 +58,11 @@ class Speed(NamedTuple):
 
     @property
     def step_s(self) -> float | None:
-        """Seconds of a step that computes and then communicates; None if it is not known how long it computes."""
+        """Return the seconds of a step that computes and then communicates; None if `compute_s` is."""
         return None if self.compute_s is None else self.compute_s + self.seconds
 
     def equals(self, other: Speed) -> bool:
-        """Return True if both take as long, but for 1 %, which least-time takes for equal."""
+        """Return True if both times are equal to within 1 %, as in the policy least-time."""
         return abs(self.seconds - other.seconds) <= _SLACK * min(self.seconds, other.seconds) * (1 + _SLACK)
 
     def to_dict(self) -> dict[str, Any]:
@@ -76,16 +77,17 @@ class Speed(NamedTuple):
 
 
 class Yardsticks(NamedTuple):
-    """A placement beside what it is measured by."""
+    """A placement, and the two placements with which it is compared."""
 
     placed: Speed
     lowest: Speed | None
-    """On the free GPUs with the lowest ids, as who counts GPUs gives them: of the first machine with room, or of one
-    machine after the other. None if these do not meet the job's requirements."""
+    """The speed on the free GPUs with the lowest ids, on the first machine with room or on one machine after the other.
+    None if these GPUs do not meet the job's requirements.
+    """
     idle: Speed
-    """The fastest found on the same cluster without jobs, with the GPUs in service: what least-time finds there."""
+    """The speed of the placement by least-time on the same cluster without jobs, with the GPUs in service."""
     is_idle_proven: bool
-    """True if nothing there is faster than `idle`, but for 1 %."""
+    """True if no placement on the cluster without jobs is more than 1 % faster than `idle`."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the values that JSON can represent; docs/schemas/place.json describes them."""
@@ -97,12 +99,12 @@ class Yardsticks(NamedTuple):
 
 
 def yardsticks(placement: Placement, job: JobGraph, cluster: Cluster) -> Yardsticks | None:
-    """Return a placement of a job beside the lowest free GPUs, and the best on the cluster without jobs.
+    """Return the speeds of a placement, of the lowest free GPUs, and of the best placement on the cluster without jobs.
 
-    It takes two more decisions, one of them on a copy of the cluster.
+    The call takes two more decisions, one of them on a copy of the cluster.
 
     Args:
-        placement: What a policy has chosen on the cluster, and is not allocated there.
+        placement: A policy's choice on the cluster, not yet allocated there.
 
     Returns:
         None if the job does not communicate, takes parts of GPUs, or has GPUs that it reaches over the network.

@@ -1,17 +1,15 @@
-"""A cluster as it is now, from what its scheduler prints, and when its waiting jobs can start.
+"""A cluster as it is now, from the output of its scheduler, and the start times of its waiting jobs.
 
-`read` returns the cluster with its running jobs, and the jobs that wait; `when` says when one of these starts, after
-which jobs, or why never, and what would help most; `start_times` says it of all, without what would help.
+`read` returns the cluster with its running jobs, and the waiting jobs. `when` returns when a waiting job starts, after
+which jobs, or why never, and the moves that would help most. `start_times` returns the same for all waiting jobs,
+without moves.
 
 To change:
 
-- What a snapshot contains: `records.py`; which texts there are: `reading.py`.
-- Slurm: its jobs as `scontrol` prints them, in text or JSON: `slurm_jobs.py`; its nodes' partitions and features, and
-  which of them a job may use: `slurm_nodes.py`; both joined: `slurm.py`.
-- Kubernetes: `kubernetes.py`; which pods are one job, also of Kueue and Volcano: `pod_groups.py`.
+- Contents of a snapshot: `records.py`; the choice of a text's reader, which topoplace-hosts adds:
+  `reading.py`.
 - The nodes of a text on the topology that the caller gives: `idle_cluster.py`.
-- That nodes of Slurm get a part of a job each: `own_nodes.py`; when a job starts: `start_times.py`; a log beside
-  another scheduler: `log_only.py`.
+- When a job starts: `start_times.py`; a log next to another scheduler: `log_only.py`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The cluster of a snapshot before its jobs: the nodes that a text describes, on the topology that the caller gives."""
+"""The cluster of a snapshot without jobs: the nodes that a text describes, on the topology that the caller gives."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from topoplace.topology.topology import Topology
 
 
 def idle(described: Callable[[Topology | None], Topology], topology: Topology | None) -> Gathered:
-    """Return the cluster without jobs; what gets no jobs is unhealthy or drained.
+    """Return the cluster without jobs; GPUs that get no jobs are unhealthy or drained.
 
-    described: returns the nodes as the text describes them, each as a template, if there is one. topology: the cluster;
-    or one machine, which is the template. SnapshotError if it is about other machines than the text.
+    described: returns the nodes of the text; its argument is a template for each node, or None. topology: the cluster,
+    or one machine as the template; None for neither. Raise SnapshotError if the topology and the text are about
+    different machines.
     """
     nodes = described(None)
     if topology is None:

@@ -1,4 +1,6 @@
-"""A log of what a policy would do on a cluster that another scheduler runs, and of what that scheduler did."""
+"""A log of the GPUs that a policy would choose on a cluster that another scheduler runs, and of that scheduler's
+choice.
+"""
 
 from __future__ import annotations
 
@@ -20,25 +22,25 @@ from topoplace.topology.topology import Topology
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """The GPUs that a job would have got, and once it runs those that it has."""
+    """The GPUs that a job would have got and, once it runs, those that it has."""
 
     job_id: str
     would_get: dict[str, list[int]]
-    """The GPUs that the policy chose when the job first fit, by machine, by their numbers there."""
+    """The GPUs that the policy chose when the job first fit: local numbers, by machine name."""
     would_take: float | None
-    """Seconds of communication on these in a step, or for edges of weight 1; None if it is not known."""
+    """Seconds of communication in a step on `would_get`, or per unit of edge weight; None if unknown."""
     got: dict[str, list[int]] | None = None
-    """The GPUs that the scheduler gave it; None while it waits."""
+    """The GPUs that the scheduler gave to the job; None while it waits."""
     takes: float | None = None
-    """Seconds of communication on those."""
+    """Seconds of communication in a step on `got`; None if unknown."""
 
     def to_json(self) -> str:
-        """Return a line of the log."""
+        """Return the record as a line of the log."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, line: str) -> Self:
-        """Read a line of the log; SnapshotError if it is none."""
+        """Read a line of the log; SnapshotError for any other text."""
         try:
             found = cls(**json.loads(line))
         except (ValueError, TypeError, RecursionError):
@@ -50,14 +52,14 @@ class Logged:
 def log_only(
     snapshot: Snapshot, log: Iterable[Logged] = (), *, policy: Policy | str = policies.DEFAULT
 ) -> tuple[Logged, ...]:
-    """Return what is new since the last lines of a log: jobs that could start now, and those of the log that run now.
+    """Return the new lines of a log: jobs that could start now, and jobs of the log that run now.
 
-    Nothing is changed anywhere. A job is logged when it first fits, in the order of the queue and beside the jobs that
-    run, and again when the scheduler has started it.
+    The snapshot is not changed. A job is logged when it first fits next to running jobs, in queue order, and again when
+    the scheduler has started it.
 
     Args:
-        log: What earlier calls returned, oldest first.
-        policy: What would decide.
+        log: The results of earlier calls, oldest first.
+        policy: The policy that would decide.
 
     Raises:
         ValueError: Names a wrong argument.

@@ -1,4 +1,4 @@
-"""The reader of snapshots: it finds the scheduler whose texts are given, and has its reader read them."""
+"""Reading of snapshots: find the scheduler of the given texts, and call its reader."""
 
 from __future__ import annotations
 
@@ -22,19 +22,21 @@ Source = str | bytes | os.PathLike[str]
 
 
 class Texts(Protocol):
-    """The texts of one scheduler, of which a snapshot is made; the reader of each is offered as an entry point."""
+    """Protocol of the texts of one scheduler, from which a snapshot is made; readers are entry points."""
 
     @property
     def remedy(self) -> str:
-        """Return what to print with its tools, such as "`scontrol show node -d`"."""
+        """Return the commands that print such texts, such as "`scontrol show node -d`"."""
         ...
 
     def add(self, text: str) -> bool:
-        """Add a text; return False if it is none of this scheduler. SnapshotError names the fault of one that is."""
+        """Add a text; return False if it is not of this scheduler. Raise SnapshotError for a faulty text of this
+        scheduler.
+        """
         ...
 
     def about(self) -> Iterator[str]:
-        """Yield how messages about what is there begin."""
+        """Yield the beginnings of messages about the nodes and jobs in the texts."""
         ...
 
     @property
@@ -43,30 +45,32 @@ class Texts(Protocol):
         ...
 
     def snapshot(self, topology: Topology | None) -> Snapshot:
-        """Return the snapshot; topology: the cluster, or one node; None takes what the texts say of nodes."""
+        """Return the snapshot; topology: the cluster, or one machine for each node; None uses only what the texts
+        state.
+        """
         ...
 
 
 Sources = Source | Sequence[Source] | Mapping[str, Source]
-"""What a snapshot is read from."""
+"""The sources of a snapshot: one text or path, several of them, or several by name."""
 
 
 def read(source: Sources, topology: Topology | None = None) -> Snapshot:
-    """Read a cluster with its running and waiting jobs from what its scheduler prints.
+    """Read a cluster with its running and waiting jobs from the output of its scheduler.
 
     For Slurm, that is the output of `scontrol show node -d` and `scontrol show job -d`, in text or with `--json`. For
     Kubernetes, it is the JSON of `kubectl get nodes,pods -A -o json`, with Workloads of Kueue and PodGroups of Volcano
-    if the cluster has them. The texts may be in one file or in several. A job has the GPUs that the text says it has;
-    what the text leaves open is in `notes`.
+    if the cluster has them. The texts may be in one file or in several. A job has the GPUs that the text states;
+    `notes` list what the text does not state.
 
     Args:
         source: A text, a path, the name of a file, or several of them; a mapping names them for messages.
-        topology: The cluster, whose machines are called as the nodes are; or one machine that describes each node. None
-            takes what the texts say of nodes, which is not how their GPUs are connected.
+        topology: The cluster, whose machines have the names of the nodes; or one machine that describes each node. None
+            uses what the texts state of nodes, which excludes how their GPUs are connected.
 
     Raises:
-        SnapshotError: Names the job or the node that contradicts others, such as a pod on a node that is too small; and
-            the source that it is from, if there are several.
+        SnapshotError: Names the job or the node that contradicts others, such as a pod on a node that is too small, and
+            its source if there are several.
         TopologyError: Names the line or the node that cannot be read.
     """
     if topology is not None:
@@ -173,4 +177,4 @@ def _add(text: str, readers: Sequence[Texts]) -> None:
 
 
 _ABOUT = re.compile(r"(?:line [0-9]+: )?(\w+ [^\s:]+)")
-"""How a message begins that is about a job, a node or a pod."""
+"""The beginning of a message about a job, a node or a pod."""

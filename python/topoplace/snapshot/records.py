@@ -1,4 +1,4 @@
-"""What a snapshot contains: the cluster with its running jobs, and the waiting ones."""
+"""The contents of a snapshot: the cluster with its running jobs, and the waiting jobs."""
 
 from __future__ import annotations
 
@@ -24,13 +24,15 @@ MOST_GPUS: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Scheduler:
-    """Who has started the jobs of a snapshot."""
+    """The scheduler that started the jobs of a snapshot."""
 
     name: str
     moving: str
-    """How it moves a job, as none of them does itself."""
+    """The commands that move a job, as no scheduler does so itself."""
     divided: Callable[[Policy], Policy] | None = None
-    """Returns a policy that divides jobs as this scheduler does; None if nothing limits how they are divided."""
+    """Function that returns a policy that divides jobs over nodes as this scheduler does; None if nothing limits the
+    division.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +42,13 @@ class RunningJob:
     job_id: str
     gpus: tuple[int, ...]
     seconds_left: float = math.inf
-    """Seconds after the snapshot at which it has to end; infinite if that is not known."""
+    """Seconds after the snapshot at which the job must end; infinite if unknown."""
     job: JobGraph | None = None
-    """What it needs wherever it runs, such as its GPUs on each node; None if that is not known."""
+    """The job's needs wherever it runs, such as GPUs on each node; None if unknown."""
     machines: frozenset[str] | None = None
-    """Names of the machines that it may use; None for all."""
+    """Names of the machines that the job may use; None for all."""
     stays: str = ""
-    """Why it cannot be moved; "" if it can."""
+    """The reason why the job cannot be moved; "" if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,23 +58,23 @@ class WaitingJob:
     job_id: str
     job: JobGraph
     submitted: float = 0.0
-    """Time of its submission in seconds, since any moment that is the same for all jobs."""
+    """Submission time in seconds, from an origin that is the same for all jobs."""
     priority: float = 0.0
-    """The scheduler's; the highest is first."""
+    """The scheduler's priority; the highest comes first."""
     seconds: float = math.inf
-    """The limit of its run time; infinite if there is none."""
+    """Limit on the run time, in seconds; infinite if there is none."""
     machines: frozenset[str] | None = None
-    """Names of the machines that it may use; None for all."""
+    """Names of the machines that the job may use; None for all."""
     held: str = ""
-    """Why it may not start even if GPUs are free, such as a dependency; "" if it may."""
+    """The reason why the job may not start even on free GPUs, such as a dependency; "" if it may."""
 
     def excluded(self, names: Sequence[str]) -> list[str]:
-        """Return those of the machines' names that it may not use."""
+        """Return those of the machine names that the job may not use."""
         return excluded(self.machines, names)
 
 
 def excluded(machines: frozenset[str] | None, names: Sequence[str]) -> list[str]:
-    """Return those of the names that are not among a job's machines; None for a job that may use all."""
+    """Return those of the names that are not in `machines`; [] if `machines` is None, for a job that may use all."""
     return [] if machines is None else [name for name in names if name not in machines]
 
 
@@ -81,20 +83,22 @@ class Snapshot:
     """A cluster at one moment."""
 
     cluster: Cluster
-    """With the running jobs; what cannot get jobs is drained or held."""
+    """The cluster with the running jobs; GPUs and machines that cannot get jobs are drained or held."""
     running: Mapping[str, RunningJob]
-    """By id, the first to end first."""
+    """The running jobs by id, the first to end first."""
     waiting: tuple[WaitingJob, ...]
-    """The highest priority first, then the oldest."""
+    """The waiting jobs, the highest priority first, then the oldest."""
     notes: tuple[str, ...] = ()
-    """What the text does not tell, or tells and is left out here."""
+    """Facts that the text does not state, or that the snapshot leaves out."""
     numbers: Mapping[str, str] = field(default_factory=dict[str, str])
-    """The ids of jobs, such as 102_3, by the scheduler's own number, such as 103, if that is another."""
+    """The ids of jobs, such as 102_3, by the scheduler's own number, such as 103, if it differs."""
     scheduler: Scheduler | None = None
-    """Whose snapshot it is; None if nothing limits how jobs are divided and moved."""
+    """The scheduler of the snapshot; None if nothing limits how jobs are divided and moved."""
 
     def policy(self, policy: Policy) -> Policy:
-        """Return the policy for jobs of this scheduler, such as Slurm, which gives each group of `machine` a node."""
+        """Return `policy` with the scheduler's division of jobs; Slurm, for example, gives each group within a machine
+        one node.
+        """
         divided = self.scheduler and self.scheduler.divided
         return divided(policy) if divided else policy
 
@@ -103,7 +107,9 @@ class Snapshot:
         return [one.job_id for one in self.running.values() if not one.stays]
 
     def excluded(self) -> dict[str, list[str]]:
-        """Return the names of the machines that a running or waiting job may not use, by its id, if there are any."""
+        """Return, by job id, the names of the machines that a running or waiting job may not use; other jobs are left
+        out.
+        """
         allowed = {one.job_id: one.machines for one in self.running.values()}
         allowed |= {one.job_id: one.machines for one in self.waiting}
         names = self.cluster.topology.machine_names
@@ -111,9 +117,9 @@ class Snapshot:
         return {job_id: others[machines] for job_id, machines in allowed.items() if machines is not None}
 
     def seconds_left(self, duration: float | None = None) -> dict[str, float]:
-        """Return when running jobs end, in seconds from now, for `tp.simulate`.
+        """Return the ends of running jobs, in seconds from now, for `tp.simulate`.
 
-        duration: the time left to jobs whose ends are not known; None leaves them out, so that they never end.
+        duration: the seconds left of jobs whose ends are unknown; None leaves them out, so that they never end.
         """
         ends = {
             one.job_id: duration
@@ -127,7 +133,7 @@ class Snapshot:
         """Return a waiting job by its id, by its number, or by part of its id: after a slash, or before an underscore.
 
         Raises:
-            SnapshotError: If no job of this id waits, or several are meant.
+            SnapshotError: No job of this id waits, or several match.
         """
         job_id = self.numbers.get(job_id, job_id)
         if found := [one for one in self.waiting if one.job_id == job_id]:
@@ -160,7 +166,7 @@ def _short_names(job_id: str) -> Iterator[str]:
 
 @dataclass(slots=True)
 class Gathered:
-    """What a reader has found so far: the jobs by id, and notes."""
+    """The jobs by id and the notes that a reader has found so far."""
 
     cluster: Cluster
     scheduler: Scheduler | None = None
@@ -169,7 +175,7 @@ class Gathered:
     notes: list[str] = field(default_factory=list[str])
     numbers: dict[str, str] = field(default_factory=dict[str, str])
     assumed: list[str] = field(default_factory=list[str])
-    """The running jobs, or pods, whose GPUs the text does not say."""
+    """The running jobs, or pods, whose GPUs the text does not state."""
 
     def runs(self, job: RunningJob, where: str) -> None:
         """Add a job that holds GPUs; SnapshotError names the job if it cannot hold them."""
@@ -186,7 +192,9 @@ class Gathered:
         self.waiting[job.job_id] = job
 
     def name(self, number: str, job_id: str) -> None:
-        """Note the scheduler's own number of a job, unless it is that of its whole array; the first job keeps it."""
+        """Store the scheduler's own number of a job, unless it is that of the whole array; if repeated, the first job
+        keeps it.
+        """
         if number not in ("", job_id, job_id.partition("_")[0], job_id.partition("+")[0]):
             self.numbers.setdefault(number, job_id)
 
@@ -216,7 +224,7 @@ class Gathered:
 
 
 def on_each_machine(gpus: Sequence[int], topology: Topology) -> dict[int, list[int]]:
-    """Return GPUs by the number of their machine, in their order."""
+    """Return GPUs by the number of their machine, in the given order."""
     found: dict[int, list[int]] = {}
     for gpu in gpus:
         found.setdefault(int(topology.machine_of[gpu]), []).append(gpu)
@@ -224,7 +232,7 @@ def on_each_machine(gpus: Sequence[int], topology: Topology) -> dict[int, list[i
 
 
 def local_numbers(gpus: Sequence[int], topology: Topology) -> dict[str, list[int]]:
-    """Return GPUs by the name of their machine, by their numbers there."""
+    """Return the local numbers of GPUs, by the name of their machine."""
     return {
         topology.machine_names[machine]: [int(topology.local_index[gpu]) for gpu in own]
         for machine, own in on_each_machine(gpus, topology).items()
@@ -232,7 +240,7 @@ def local_numbers(gpus: Sequence[int], topology: Topology) -> dict[str, list[int
 
 
 def with_models_of(job: JobGraph, gpus: Sequence[int], topology: Topology) -> JobGraph:
-    """Return a running job that stays on GPUs of the models that it has, if they are known."""
+    """Return a running job that requires the GPU models that it has now, if they are known."""
     models = {topology.gpus[gpu].model for gpu in gpus}
     known = tuple(sorted(model for model in models if model))
     return job if job.gpu_model is not None or None in models else job.with_(gpu_model=known)
@@ -253,7 +261,7 @@ def lowest_free(cluster: Cluster, machine: str, count: int, where: str) -> tuple
 
 
 def moment(text: str) -> float:
-    """Return a time as text or as seconds since 1970, in seconds; 0 if it is none."""
+    """Return a time, given as text or as seconds since 1970, in seconds since 1970; 0 for any other text."""
     if text.isascii() and text.isdigit() and len(text) < 16:
         return float(text)
     try:

@@ -1,4 +1,4 @@
-"""When a waiting job of a snapshot starts: now, after which jobs, or never; and what would help most."""
+"""The start times of a snapshot's waiting jobs, the jobs they wait for, and the moves that would help most."""
 
 from __future__ import annotations
 
@@ -22,35 +22,37 @@ from topoplace.placement import Placement
 from topoplace.snapshot.records import Snapshot, WaitingJob
 
 _Need = tuple[JobGraph, frozenset[str] | None]
-"""A job, and the machines that it may use: jobs that need the same fit at the same times."""
+"""A job and the machines that it may use; jobs of equal need fit at the same times."""
 _MOVES_ONLY: Final = MoveCosts(preempt=math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class StartTime:
-    """When a waiting job starts, if running jobs use all of their time and no job arrives."""
+    """The start of a waiting job if running jobs use all of their time and no job arrives."""
 
     job_id: str
     gpus: tuple[int, ...] = ()
-    """The GPUs with which it starts, in task order; none if it never does."""
+    """The GPUs with which the job starts, in task order; () if it never does."""
     seconds: float = math.inf
-    """Seconds from now: 0 for now, infinite for never and after a job whose end is not known."""
+    """Seconds from now: 0 for now, infinite for never or after a job whose end is unknown."""
     after: tuple[str, ...] = ()
-    """The running jobs that end first, as they hold these GPUs."""
+    """The running jobs that must end first, as they hold these GPUs."""
     behind: tuple[str, ...] = ()
-    """The jobs ahead of it in the queue that get the GPUs first with which it would start earlier."""
+    """The jobs ahead in the queue that get the GPUs with which the job would otherwise start earlier."""
     seconds_if_first: float = math.inf
-    """Seconds from now if it were the first in the queue."""
+    """Seconds from now if the job were the first in the queue."""
     held: str = ""
-    """Why it does not start whatever is free, such as a dependency; the rest is what holds once that is over."""
+    """The reason why the job does not start on any free GPUs, such as a dependency, or ""; other fields assume that it
+    is over.
+    """
     reason: str = ""
-    """Why it never starts; "" if it does."""
+    """The reason why the job never starts; "" if it does."""
     room: Rearrangement | None = None
-    """The cheapest moves of running jobs after which it starts now; None if it fits now, or never."""
+    """The cheapest moves of running jobs after which the job starts now; None if it fits now, or never."""
 
     @property
     def is_now(self) -> bool:
-        """True if it can start now."""
+        """Return True if the job can start now."""
         return self.seconds == 0 and not self.held
 
 
@@ -62,18 +64,19 @@ def when(
     cost: MoveCosts | None = None,
     timeout: float = 10.0,
 ) -> StartTime:
-    """Return when a waiting job starts, after which jobs, or why never, and which moves would let it start now.
+    """Return when a waiting job starts, after which jobs, or why never, and the moves that would let it start now.
 
-    Running jobs are taken to end at their limits of time. Jobs ahead in the queue get the earliest time at which they
-    fit, one after another, and keep it (conservative backfilling); those that may not start are passed over.
+    Running jobs are assumed to end at their time limits. Jobs ahead in the queue reserve the earliest time at which
+    they fit, one after another (conservative backfilling); jobs that may not start are skipped.
 
     Args:
-        policy: Places all jobs, and so decides what fits; it divides them among nodes as the scheduler does.
-        cost: What moving a job costs; by default 1 for each GPU, and no job is pre-empted.
+        policy: The policy that places all jobs, and so decides what fits; jobs are divided among nodes as the scheduler
+            does.
+        cost: The costs of moves; None means 1 for each GPU, and that no job is pre-empted.
         timeout: Limit on the search for moves, in seconds.
 
     Raises:
-        SnapshotError: If no job of this id waits.
+        SnapshotError: No job of this id waits.
         ValueError: Names a wrong argument.
     """
     timeout = _checks.positive(timeout, "timeout", ValueError)
@@ -91,9 +94,9 @@ def when(
 
 
 def start_times(snapshot: Snapshot, *, policy: Policy | str = policies.DEFAULT) -> tuple[StartTime, ...]:
-    """Return when each waiting job starts, in the order of the queue, as `when` says it, but for moves.
+    """Return the start of each waiting job, in queue order, as `when` does but without moves.
 
-    Of a job that is held, only this is said.
+    For a job that may not start, only `held` is set.
 
     Raises:
         ValueError: Names a wrong argument.

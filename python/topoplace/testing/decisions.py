@@ -25,14 +25,14 @@ if TYPE_CHECKING:
 PolicyFactory = Callable[[], Policy]
 _Answer = TypeVar("_Answer")
 _MOST_ORDERS: Final = 2000
-"""A claim to be optimal is checked if at most this many orders of GPUs have to be tried."""
+"""Limit on the orders of GPUs to try in the check of a claim to be optimal."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOutcome:
-    """What `place` and `explain` answered about one job.
+    """The answers of `place` and `explain` for one job.
 
-    placement: that of `place`, if any. refusal: that of `explain`, if any. refused: True if `place` raised ValueError
+    placement: that of `place`, or None. refusal: that of `explain`, or None. refused: True if `place` raised ValueError
     naming a requirement. texts: both answers as text.
     """
 
@@ -59,7 +59,7 @@ def require_kind(
 
 
 class LighterFaultError(AssertionError):
-    """A placement whose GPUs the job can have, but which breaks another clause, such as a requirement of the job."""
+    """A placement has GPUs that the job can get, but breaks another clause, such as a requirement of the job."""
 
 
 class DecisionCheck:
@@ -75,7 +75,7 @@ class DecisionCheck:
     ) -> None:
         """Prepare to check `policy`; `build` returns a new one, which must give the same answers.
 
-        snapshot: that of the cluster, if it is known.
+        snapshot: the cluster's snapshot; None to make one.
         """
         self.policy = policy
         self.build = build
@@ -104,7 +104,7 @@ class DecisionCheck:
         return CheckOutcome(placement, explained.refusal, isinstance(answer, ValueError), texts)
 
     def gpu_fault(self) -> str | None:
-        """Return why the GPUs that `place` returns cannot be had, with the case; None if they can, or if it fails."""
+        """Return why no job can get the GPUs of `place`, with the case; None if one can, or if `place` fails."""
         try:
             placement = self.policy.place(self.job, self.cluster)
         except Exception:

@@ -28,7 +28,7 @@ _MOST_TASKS: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The result of `check_policy`: the policy's name, the number of decisions, and how many of them placed the job."""
+    """The result of `check_policy`: the policy's name, the number of decisions, and of those that placed the job."""
 
     policy: str
     decisions: int
@@ -47,7 +47,7 @@ def check_policy(
 ) -> Report:
     """Check a policy, or a factory of one, against its contract; AssertionError states the broken clause and the case.
 
-    Raises ValueError for what is neither.
+    Raise ValueError for any other object.
     topologies: by default three built-in machines, a partitioned one, MIG slices, and four clusters of two to five
     machines.
     jobs: by default patterns of 1 to 5 tasks, jobs with each requirement, and a chain of 32 tasks.

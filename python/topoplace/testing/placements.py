@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 MOST_MEMORY_BANDWIDTH: Final = 1e6
-"""GB/s of host memory that no machine has; a policy that counts memory bandwidth places no job that needs as much."""
+"""GB/s of host memory that no machine has; a policy that counts memory bandwidth places no job that needs it."""
 _TOLERANCE: Final = 1e-6
 
 
@@ -55,7 +55,7 @@ def check_placement(
 
 
 def gpu_fault(placement: Placement, job: JobGraph, cluster: Cluster) -> str | None:
-    """Return why no job can have the placement's GPUs: busy, out of service, no partition; None if it can."""
+    """Return why no job can get the placement's GPUs (busy, out of service, no partition); None if one can."""
     return next(_gpu_faults(placement, job, cluster), None)
 
 
@@ -105,7 +105,7 @@ def _requirement_faults(placement: Placement, job: JobGraph, cluster: Cluster) -
 
 
 def gang_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Iterator[str]:
-    """Yield which requirements of the job on the machines of these GPUs are not met; a preference is none."""
+    """Yield the job's unmet requirements on the machines of these GPUs; preferences do not count."""
     locals_of: dict[int, list[int]] = {}
     for gpu in gpus:
         locals_of.setdefault(int(topology.machine_of[gpu]), []).append(topology.local_index[gpu])
@@ -127,7 +127,7 @@ def gang_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Itera
 
 
 def group_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Iterator[str]:
-    """Yield which required groups are not in one domain of their level, if task i runs on `gpus[i]`."""
+    """Yield the required groups that are not in one domain of their level if task i runs on `gpus[i]`."""
     levels = {level.name: level for level in topology.levels if not level.rail}
     for group in job.groups:
         if group.within is None:
@@ -236,4 +236,4 @@ RECOMPUTED: Final[dict[str, Score]] = {
     ),
     "remote_gpus": lambda placement, job, cluster, model: float(len(placement.remote)),
 }
-"""How each known score is recomputed."""
+"""The function that recomputes each known score."""

@@ -1,4 +1,4 @@
-"""A state machine of hypothesis that plays a cluster's life with a policy, and checks the contract at every step.
+"""A state machine of hypothesis that runs a cluster with a policy, and checks the contract at every step.
 
 class MyMachine(PolicyMachine):
     def new_policy(self):
@@ -36,13 +36,13 @@ _MOST_QUEUED = 4
 
 
 class PolicyMachine(RuleBasedStateMachine):
-    """Jobs come and go, GPUs and machines are drained and return; the policy decides, and each answer is checked.
+    """A test in which jobs start and end, GPUs and machines are drained and return, and each decision is checked.
 
     Derive from it and write `new_policy`; the attribute `TestCase` of your class is a test for pytest and unittest.
     Each answer and plan is checked as `check_policy` does. The policy must also answer as a new policy does on a
-    cluster restored from a snapshot, so that tables it keeps up to date are compared with new ones. Only
-    `check_policy` tries another hash seed, looks for refusals for ever of jobs that fitted before, and requires that
-    some job is placed.
+    cluster restored from a snapshot, so that tables it keeps up to date are compared with new ones. Only `check_policy`
+    tries another hash seed, looks for permanent refusals of jobs that once fitted, and requires that some job is
+    placed.
     """
 
     def new_policy(self) -> Policy:
@@ -60,7 +60,7 @@ class PolicyMachine(RuleBasedStateMachine):
         return strategies.clusters(st.one_of(kinds), know_hosts=True)
 
     def jobs(self) -> st.SearchStrategy[JobGraph]:
-        """Return the strategy for the jobs that come; by default, jobs of 1 to 4 tasks with up to 3 requirements."""
+        """Return the strategy for new jobs; by default, jobs of 1 to 4 tasks with up to 3 requirements."""
         return strategies.job_graphs(max_tasks=4) | strategies.demanding_jobs()
 
     # ---- steps ---------------------------------------------------------------------------------------------
@@ -74,7 +74,7 @@ class PolicyMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def place(self, data: st.DataObject) -> None:
-        """Ask the policy to place a job, check its answers, and allocate the placement."""
+        """Have the policy place a job, check its answers, and allocate the placement."""
         job = data.draw(self.jobs(), "job")
         outcome = DecisionCheck(self.policy, self.new_policy, job, self.cluster).run()
         restored = self._restored()
@@ -89,7 +89,7 @@ class PolicyMachine(RuleBasedStateMachine):
 
     @rule(data=st.data())
     def plan(self, data: st.DataObject) -> None:
-        """Ask the policy to plan a queue, check the plan, and start its jobs."""
+        """Have the policy plan a queue, check the plan, and start its jobs."""
         jobs = data.draw(st.lists(self.jobs(), min_size=1, max_size=_MOST_QUEUED), "queue")
         queue = queue_of(jobs)
         plan = check_plan(self.policy, self.new_policy, queue, self.cluster)
@@ -112,7 +112,7 @@ class PolicyMachine(RuleBasedStateMachine):
 
     @rule(data=st.data(), held=st.booleans())
     def hold(self, data: st.DataObject, held: bool) -> None:
-        """Hold a GPU or a machine back, or stop it."""
+        """Hold a GPU or a machine, or release it."""
         target = data.draw(self._targets(), "target")
         (self.cluster.hold if held else self.cluster.unhold)([target])
 
@@ -137,7 +137,7 @@ class PolicyMachine(RuleBasedStateMachine):
 
     @invariant()
     def hosts_add_up(self) -> None:
-        """Check that what jobs hold of the hosts, and what is free, add up to what the machines have."""
+        """Check that the host resources of jobs and the free ones add up to those of the machines."""
         hosts = self.cluster.hosts
         if not hosts.resources:
             return

@@ -1,4 +1,4 @@
-"""Brute force: every placement of a small job, and the best one; and the check of a placement's claim to be optimal."""
+"""Brute force: every placement of a small job, the best one, and the check of a claim to be optimal."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
 
 Order = Callable[["JobGraph", Placement], tuple[float, ...]]
-"""Return the sort key of a placement; smaller is better."""
+"""A function that returns the sort key of a placement; smaller is better."""
 SortKey = tuple[float, tuple[float, ...], list[int], tuple[int, ...]]
 """Memory of the GPUs, the key of an `Order`, the GPUs ascending, and the GPUs in task order."""
 MOST_ORDERS: Final = 100_000
@@ -43,7 +43,8 @@ def reference_place(job: JobGraph, cluster: Cluster, order: Order | None = None)
         order: The sort key of a placement, such as `SearchPolicy.order`; by default the largest aggregated bandwidth.
 
     Raises:
-        ValueError: Names a requirement that is not known here, or says that there are more than 100,000 orders to try.
+        ValueError: Names a requirement that brute force does not support, or says that there are more than 100,000
+            orders to try.
     """
     honours = BY_LEVEL.union(("gpu_fraction", "mig", "groups")) - {"prefer"}
     require_honoured(job, cluster, "reference_place", honours)
@@ -77,7 +78,7 @@ def gpu_sets(job: JobGraph, cluster: Cluster) -> Iterator[tuple[int, ...]]:
 
 
 def task_orders(job: JobGraph, gpu_set: Sequence[int], cluster: Cluster) -> Iterator[tuple[int, ...]]:
-    """Yield each order of the GPUs with a link for every edge, groups together, and tasks that machines can host."""
+    """Yield each order of the GPUs with a link for every edge, groups in their domains, and enough CPUs and memory."""
     topology = cluster.topology
     bandwidth = topology.derived(LinkTables).bandwidth
     for gpus in permutations(gpu_set):
@@ -118,11 +119,11 @@ def better_placement(
 ) -> Placement | None:
     """Return a placement that is better than one that claims to be optimal; None if brute force finds none.
 
-    order: the sort key that the policy minimises. Then another placement is better if its key is smaller, or equal with
-    a smaller ascending GPU list; for a job that states GPU memory, less memory comes first. Keys that need scores other
-    than MAPA's are not compared. Without `order`, it is better if every link score that `placement` states is better.
-    In any case, another order of the same GPUs is better if all stated scores of the used links are better.
-    model: for the score effective_bandwidth; None for MAPA's model.
+    order: the sort key that the policy minimises. Another placement is better if its key is smaller, or equal with a
+    smaller ascending GPU list; for a job that states GPU memory, less memory comes first. Keys that need scores other
+    than MAPA's are not compared. Without `order`, a placement is better if every link score that `placement` states is
+    better. In any case, another order of the same GPUs is better if all stated scores of the used links are better.
+    model: the model of the score effective_bandwidth; None for MAPA's.
     """
     for gpu_set in gpu_sets(job, cluster):
         same_set = set(gpu_set) == set(placement.gpus)

@@ -42,10 +42,10 @@ def other_hash_seed(
 ) -> Generator[Callable[[], list[Answers]]]:
     """Start answering all cases in a process with another hash seed; yield a function that waits for the answers.
 
-    The answers are a list per cluster: `place` and `explain` of each job, then `plan`. NoSecondProcessError, from
-    entering or from the function, says why they cannot be had.
+    The answers are a list per cluster: `place` and `explain` of each job, then `plan`. Entering the block or calling
+    the function raises NoSecondProcessError if there are no answers.
 
-    given: the policy or its factory. build: returns a new policy. What is given, or the new policy, must be picklable.
+    given: the policy or its factory. build: returns a new policy. `given` or the new policy must be picklable.
     """
     cases = pickle.dumps((*_pickled(given, build()), (clusters, jobs)))
     seed = _HASH_SEEDS[os.environ.get("PYTHONHASHSEED") == _HASH_SEEDS[0]]
@@ -66,7 +66,7 @@ def other_hash_seed(
 
 
 def main() -> None:
-    """Answer the cases that standard input holds, and write the answers to standard output."""
+    """Answer the cases in standard input, and write the answers to standard output."""
     global running_here
     running_here = True
     sources, policy, cases = pickle.load(sys.stdin.buffer)

@@ -58,7 +58,7 @@ def topologies(draw: st.DrawFn, *, min_gpus: int = 1, max_gpus: int = 8, max_mac
 
 @st.composite
 def cluster_topologies(draw: st.DrawFn, *, max_machines: int = 4) -> Topology:
-    """Generate topologies of clusters (`Topology.cluster`) of at most two kinds of machines.
+    """Generate topologies of clusters (`Topology.cluster`) with at most two types of machines.
 
     They have at most two levels, some of which have rails.
     """

@@ -13,7 +13,7 @@ from topoplace import _checks
 MAX_NUMBER = 1e15
 
 Lines = str | Iterable[str]
-"""A text, or its lines, such as those of an open file, which are read one by one."""
+"""A text, or an iterable of its lines, such as an open file."""
 
 
 def lines_of(text: Lines) -> Iterator[str]:
@@ -58,7 +58,7 @@ def records(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield (line number, fields by column name) of each line below the header; fields are text.
 
-    needed: the required columns. optional: the other columns allowed; None allows any. row: see `rows_below`.
+    needed: the required columns. optional: the other columns allowed; None allows any. row: see `rows_below`. Raise
     ValueError also for a header with wrong columns.
     """
     rows = lines(text)
@@ -95,8 +95,7 @@ def rows_below(
 ) -> Iterator[tuple[int, dict[str, str]]]:
     """Yield (line number, fields by column name) of each of `rows`, which are (line number, fields).
 
-    row: makes the block in which a line with a wrong number of fields is refused, and which may suppress the
-    ValueError.
+    row: returns the context in which a line with a wrong number of fields raises ValueError; it may suppress the error.
     """
     for line, fields in rows:
         if len(fields) == len(header):

@@ -15,9 +15,10 @@ _END: Final = object()
 
 
 def items(chunks: Iterable[str]) -> Iterator[Any]:
-    """Yield the items of the JSON array whose text comes in these pieces.
+    """Yield the items of a JSON array whose text is given in pieces.
 
-    ValueError gives the number of items before, if the text is no array, is damaged, or has an item that is too long.
+    Raise ValueError, which states the number of items read, if the text is no array, is damaged, or has too long an
+    item.
     """
     source = iter(chunks)
     text, at, before, count = "", 0, "[", 0

@@ -1,4 +1,4 @@
-"""Texts that are read piece by piece from a file, plain or packed by gzip or zip, with a limit on what is unpacked."""
+"""Texts that are read piece by piece from a file, plain or packed by gzip or zip, with a limit on the unpacked size."""
 
 from __future__ import annotations
 
@@ -71,8 +71,8 @@ def _not_text(error: UnicodeDecodeError) -> str:
 def opened(file: IO[bytes], most_bytes: int = MAX_UNPACKED) -> Generator[PackedText]:
     """Open the text in `file`, which must be seekable, and is unpacked while it is read if it is a gzip or zip file.
 
-    most_bytes: limit on the unpacked bytes. ValueError, also while it is read: the file is empty, damaged, larger than
-    the limit, or a zip file with a password, without a file, or with several.
+    most_bytes: limit on the unpacked bytes. Raise ValueError, also during reading, for a file that is empty, damaged or
+    larger than the limit, or a zip file with a password or not exactly one file.
     """
     size = file.seek(0, io.SEEK_END)
     file.seek(0)

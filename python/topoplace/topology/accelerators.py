@@ -68,16 +68,18 @@ PEAK_TFLOP_PER_S: Final[Mapping[str, float]] = MappingProxyType(
         "V6E": 918.0,
     }
 )
-"""10¹² operations a second by model, in the words that a product name must have: in bfloat16, or in float16 if faster.
+"""Peak in 10¹² operations per second, bfloat16 or float16, whichever is faster; keys are the words of a product name.
 """
 USUAL_EFFICIENCY: Final = 0.4
-"""What share of its peak a GPU reaches over a step: Llama 3 405B had .38 to .43 (arXiv 2407.21783, table 4)."""
+"""Share of its peak that a GPU reaches over a step: Llama 3 405B had 0.38 to 0.43 (arXiv 2407.21783, table 4)."""
 _WORDS: Final = tuple((frozenset(name.split()), peak) for name, peak in PEAK_TFLOP_PER_S.items())
 
 
 @lru_cache(maxsize=1024)
 def peak_tflop_per_s(model: str) -> float | None:
-    """Return the peak of a model given by any product name, such as "NVIDIA A100-SXM4-40GB"; None if unknown."""
+    """Return the peak, in 10¹² operations per second, of a product name such as "NVIDIA A100-SXM4-40GB"; None if
+    unknown.
+    """
     words = set(re.split(r"[^A-Z0-9]+", model.upper()))
     if "LAPTOP" in words:  # of the same name, but slower
         return None
@@ -86,7 +88,9 @@ def peak_tflop_per_s(model: str) -> float | None:
 
 
 def compute_seconds(tflop: float | None, gpus: Iterable[Gpu]) -> float | None:
-    """Return how long the slowest GPU takes for 10¹² operations, at the usual share of its peak; None if not known."""
+    """Return the seconds in which the slowest GPU does `tflop` x 10¹² operations, at `USUAL_EFFICIENCY`; None if
+    unknown.
+    """
     if not tflop:
         return None
     least = min((peak_tflop_per_s(one.model or "") or 0.0) * one.fraction for one in gpus)

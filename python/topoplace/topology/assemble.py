@@ -1,6 +1,6 @@
 """Assemble machines into a cluster: collect the machines, and their domains in each level of the fabric.
 
-A machine, too, is assembled here from what a text tells: its links, and the sockets and NUMA nodes of its GPUs.
+A machine is also assembled here from what a text states: its links, and the sockets and NUMA nodes of its GPUs.
 """
 
 from __future__ import annotations
@@ -25,12 +25,13 @@ Racks = SupportsIndex | Sequence[str | None]
 
 
 def with_host_paths(topology: Topology) -> Topology:
-    """Return a topology whose source tells no paths over PCIe, with those that its sockets and NUMA nodes imply.
+    """Return a copy with the PCIe paths that sockets and NUMA nodes imply, for a topology whose source states no such
+    path.
 
-    Every pair of one machine that has only the default link gets the path between their places, at the speed of its
-    class; `default` is that of PCIe. A pair with a link of kind UNKNOWN at that speed, which is then assumed, gets it
-    only across sockets: whatever joins them, policies must not take them as near. Readers call this last, so that
-    places count the same in every format.
+    Each pair of a machine that has only the default link gets the path between its sockets and NUMA nodes, at the speed
+    of that class; `default` is the speed of PCIe. A pair with an UNKNOWN link at the default speed, an assumed one,
+    gets the path only across sockets, so that policies do not take the two as near. Readers of all formats call this
+    last.
     """
     if not topology.default:
         return topology
@@ -48,7 +49,7 @@ def with_host_paths(topology: Topology) -> Topology:
 def joined(
     machines: Mapping[str, Topology], levels: tuple[Level, ...], name: str, notes: Sequence[str]
 ) -> Topology:
-    """Return the cluster of `machines`, or the only one of them, under its own name, if it is in no level."""
+    """Return the cluster of `machines`; a single machine in no level is returned as itself, under its own name."""
     if len(machines) > 1 or levels:
         fabric = Fabric(tuple(machines), levels, name, tuple(notes))
         return Topology.cluster(machines, fabric=fabric, name=name)

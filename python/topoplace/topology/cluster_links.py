@@ -30,7 +30,7 @@ class ClusterLinks:
     def __init__(self, tiling: Tiling, network: float, distances: DistanceWeights) -> None:
         """Store the arguments; `network` is GB/s between machines that meet at no level.
 
-        TopologyError if the speed of a GPU's links into a level is unknown.
+        Raise TopologyError if the speed of a GPU's links into a level is unknown.
         """
         self._tiling, self._network_gb_per_s, self._weights = tiling, network, distances
         self._levels = tiling.fabric.levels
@@ -61,7 +61,8 @@ class ClusterLinks:
     def distance(self, u: int, v: int) -> float:
         """Return the distance between GPUs u and v.
 
-        Inside a machine it is the weight of their link; between machines, of the levels their path climbs.
+        Inside a machine, the distance is the weight of the link; between machines, the sum of the weights of the levels
+        on the path.
         """
         i, j = self._machine_at(u), self._machine_at(v)
         if i == j:
@@ -79,7 +80,7 @@ class ClusterLinks:
 
     @cached_property
     def attachments(self) -> Sequence[Hashable] | None:
-        """Return (n,) a key of each GPU; those of one machine with equal keys have equal links to other machines.
+        """Return (n,) keys: GPUs of a machine with equal keys have equal links to other machines.
 
         Equal keys on two machines mean the same rail. None if all GPUs of each machine have equal links.
         """

@@ -19,9 +19,9 @@ _MAX_GPUS = 1024
 """Limit on GPUs of a topology that is compared pair by pair; clusters may be larger."""
 
 _LEAST_PCIE = 1.5
-"""GB/s below which a path over PCIe is one lane, an idle link or a mistake; four lanes of PCIe 2 carry more."""
+"""GB/s below which a PCIe path is suspect (one lane, an idle link or a mistake); four lanes of PCIe 2 carry more."""
 _LEAST_SHARE, _MOST_SHARE = 0.1, 2.0
-"""The share of the catalogue's nominal speeds that is still believed, such as of a measurement."""
+"""Range of a speed divided by the catalogue's nominal speed that is plausible, such as in a measurement."""
 
 Facts = Mapping[str, tuple[str, float]]
 """For each subject, such as a GPU or a pair: a text that describes it, and a number that falls if it gets worse."""
@@ -36,7 +36,7 @@ class Change:
     before: str
     after: str
     worse: bool
-    """True if something was lost, or became slower or sick."""
+    """True if something was lost, or became slower or unhealthy."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def diff(before: Topology, after: Topology) -> tuple[Change, ...]:
     """Return what differs in `after` from `before`, such as a lost link; () if both are equal.
 
     GPUs and machines are matched by name. Clusters are compared template by template, any other topology by its pairs
-    of GPUs. Raises TopologyError for more than 1,024 GPUs in a template, or in a topology that is no cluster.
+    of GPUs. Raise TopologyError for more than 1,024 GPUs in a template, or in a topology that is no cluster.
     """
     _checks.instance(before, Topology, "before", TopologyError)
     _checks.instance(after, Topology, "after", TopologyError)

@@ -1,4 +1,4 @@
-"""The numbers of GPUs among the devices of their machines, and GPUs in words by these."""
+"""The numbers of GPUs among the devices of their machines, and texts that name GPUs by these numbers."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from topoplace.topology.makers import gpus_by_maker
 from topoplace.topology.topology import Topology
 
 MOST_NAMED: Final = 8
-"""GPUs that an answer names of what many share, such as a switch."""
+"""Limit on the GPUs that an answer names if many share something, such as a switch."""
 _NUMBERED: Final = re.compile(r"(?:GPU|nvidia)([0-9]{1,6})")
 
 
 def device_numbers(topology: Topology) -> tuple[int, ...]:
     """Return each GPU's number among the devices of its machine, which tools and CUDA_VISIBLE_DEVICES use.
 
-    It is the number in names such as GPU6, also where a GPU between is missing; the place on the machine if names are
-    of another form, repeat numbers, or may count GPUs of several machines.
+    The number is that in names such as GPU6, even if other GPUs are missing. It is the position on the machine if names
+    have another form, repeat numbers, or may count GPUs of several machines.
     """
     if topology.num_machines > 1 and topology.fabric is None:
         return topology.local_index
@@ -36,12 +36,12 @@ def _numbers_in(machine: Topology) -> Sequence[int]:
 
 
 def in_words(gpus: Sequence[int], topology: Topology, most: int | None = None) -> str:
-    """Return GPUs in their order as people find them: "n3 0–3; n4 0"; of a machine without a name, "GPUs 2, 3".
+    """Return GPUs as text, in the given order: "n3 0–3; n4 0", or "GPUs 2, 3" on a machine without a name.
 
     Args:
         gpus: Their ids.
-        topology: What they are GPUs of.
-        most: How many are named; "..." stands for the others. None names all.
+        topology: The topology of the GPUs.
+        most: Limit on the named GPUs; "..." stands for the others. None means no limit.
     """
     numbers, named = topology.derived(device_numbers), gpus[:most]
     more = ", ..." if len(named) < len(gpus) else ""
@@ -52,14 +52,14 @@ def in_words(gpus: Sequence[int], topology: Topology, most: int | None = None) -
 
 
 def runs(numbers: Iterable[int], to: str = "-") -> str:
-    """Return numbers in their order, ascending runs of three and more as ranges: "6,0-5,7"."""
+    """Return numbers as text, in the given order, with ascending runs of three or more as ranges: "6,0-5,7"."""
     keyed = enumerate(numbers)
     found = [[number for _, number in run] for _, run in groupby(keyed, key=lambda pair: pair[1] - pair[0])]
     return ",".join(",".join(map(str, run)) if len(run) < 3 else f"{run[0]}{to}{run[-1]}" for run in found)
 
 
 def visible_numbers(topology: Topology) -> tuple[int, ...]:
-    """Return each GPU's number by which a process sees it: on a machine of several makers, among those of its own.
+    """Return the number by which a process sees each GPU: its number among the GPUs of its maker on its machine.
 
     The driver of a maker counts only its own devices, and so do variables such as ROCR_VISIBLE_DEVICES.
     """

@@ -14,7 +14,7 @@ from topoplace.topology.links.link import PATHS, LinkKind
 from topoplace.topology.links.link_catalogue import SPEEDS
 
 UNNAMED: Final = "machine0"
-"""The machine of a topology whose text does not name it."""
+"""The name of a machine whose text does not name it."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -22,37 +22,37 @@ class Gpu:
     """One GPU of a topology, or a MIG slice of one."""
 
     index: int
-    """Its position in the topology, from 0."""
+    """Position in the topology, from 0."""
     name: str
-    """Its name on its machine, such as "GPU0"."""
+    """Name on its machine, such as "GPU0"."""
     model: str | None = None
-    """Such as "V100", if known."""
+    """Product name, such as "V100"; None if unknown."""
     machine: str = UNNAMED
-    """The name of its machine."""
+    """Name of its machine."""
     socket: int | None = None
-    """The CPU socket (or PCIe root) of its machine that it is attached to, if known."""
+    """The CPU socket (or PCIe root) to which the GPU is attached; None if unknown."""
     memory_gb: float | None = None
-    """Its memory in GB, if known."""
+    """Memory in GB; None if unknown."""
     uuid: str | None = None
-    """Its globally unique name in the vendor's tools, such as "GPU-5d5b...", if known."""
+    """Globally unique name in the vendor's tools, such as "GPU-5d5b..."; None if unknown."""
     bus_id: str | None = None
-    """Its PCI address on its machine, such as "0000:07:00.0", if known; virtual machines repeat addresses."""
+    """PCI address on its machine, such as "0000:07:00.0", or None; virtual machines repeat addresses."""
     numa_node: int | None = None
-    """The NUMA node it is attached to, in its machine's numbering, if known."""
+    """The NUMA node to which the GPU is attached, in its machine's numbering; None if unknown."""
     cpus: str | None = None
-    """The CPUs near it in Linux notation, such as "0-23,48-71", if known."""
+    """The CPUs near the GPU in Linux notation, such as "0-23,48-71"; None if unknown."""
     healthy: bool = True
     """False for a GPU that must not get jobs: in a `Cluster`, it is out of service."""
     parent: str | None = None
-    """For a MIG slice, the name on its machine of the GPU it is a part of."""
+    """For a MIG slice, the name of its GPU on the machine; None for a GPU."""
     fraction: float = 1.0
-    """Its share of the compute of a whole GPU: 1 for a GPU, 3/7 for a slice of 3 of 7."""
+    """Share of the compute of a whole GPU: 1 for a GPU, 3/7 for a slice of 3 of 7."""
     rail: int | None = None
-    """The rail of the network it is attached to; None means its index on its machine."""
+    """The rail of the network to which the GPU is attached; None means its index on its machine."""
     capability: int | None = None
-    """Its CUDA compute capability, times ten (80 for 8.0), if the text shows it."""
+    """CUDA compute capability, times ten (80 for 8.0); None if unknown."""
     maker: str | None = None
-    """Its maker, such as "AMD", if the text tells it besides the model."""
+    """Maker, such as "AMD", if the text states it besides the model; else None."""
 
     def __repr__(self) -> str:
         """Show the fields that differ from their defaults."""
@@ -71,11 +71,11 @@ class Nic:
 
     name: str
     paths: tuple[str, ...]
-    """(n,) one path class per GPU, as in `nvidia-smi topo -m`; nearest first, they are PIX, PXB, PHB, NODE, SYS."""
+    """(n,) one path class per GPU, as in `nvidia-smi topo -m`: PIX, PXB, PHB, NODE or SYS, from near to far."""
     gb_per_s: float | None = None
-    """GB/s of its ports together in one direction, if known."""
+    """GB/s of all its ports together in one direction; None if unknown."""
     rail: int | None = None
-    """The rail of the network it is attached to, if known."""
+    """The rail of the network to which the adapter is attached; None if unknown."""
 
 
 class ComponentKind(enum.Enum):
@@ -97,22 +97,23 @@ class Component:
 
     kind: ComponentKind
     name: str
-    """Unique in its topology."""
+    """Name, unique in its topology."""
     cpu: str | None = None
-    """Of a socket or NUMA node: the CPUs, as a key of `topoplace.links.SPEEDS` such as "socket-amd", if known."""
+    """For a socket or NUMA node, the make of its CPUs: a key of `topoplace.links.SPEEDS` such as "socket-amd", or None.
+    """
 
 
 CPUS = tuple(name for name in SPEEDS if name.startswith("socket-"))
 """The makes of CPUs that a component may have."""
 PATH_CLASSES = tuple(PATHS)
 MISSING_GPU = "A GPU is missing: "
-"""The beginning of a note on a GPU that the machine has, or had, and of which the tool says no more."""
+"""Beginning of a note on a GPU that the machine has, or had, and that the tool does not describe."""
 GPU_KEYS = tuple(field.name for field in fields(Gpu) if field.name != "index")
 """The fields of a GPU, without its index, that can be written; the first five always are."""
 NIC_KEYS = tuple(field.name for field in fields(Nic))
 """The fields of a network adapter that can be written; the first two always are."""
 _ALWAYS = object()
-"""In place of the default of a field that is always written: no value equals it."""
+"""Stands for the default of a field that is always written: no value equals it."""
 _GPU_WRITTEN = [(key, _ALWAYS if key in GPU_KEYS[:5] else _GPU_FIELDS[key]) for key in GPU_KEYS]
 _NIC_WRITTEN = [
     (field.name, _ALWAYS if field.name in NIC_KEYS[:2] else field.default) for field in fields(Nic)
@@ -131,8 +132,8 @@ def written_device(device: Gpu | Nic) -> dict[str, Any]:
 def checked_gpus(gpus: Iterable[object], limit: int) -> tuple[Gpu, ...]:
     """Return `gpus` with every field checked; there must be 1 to `limit`, and each index must be the position.
 
-    On one machine no two GPUs have the same name or UUID.
-    TopologyError names the first fault, as in the other functions `checked_…`.
+    On one machine, no two GPUs may have the same name or UUID. Raise TopologyError for the first fault, as do the other
+    functions `checked_…`.
     """
     found = _checks.sequence(gpus, "gpus", TopologyError)
     if not 1 <= len(found) <= limit:

@@ -29,7 +29,7 @@ class Level:
     """
 
     name: str
-    """Such as "nvlink_domain", "rack", "leaf", "block", "spine"."""
+    """Name, such as "nvlink_domain", "rack", "leaf", "block" or "spine"."""
     domains: tuple[str | None, ...]
     """(m,) the name of each machine's domain; None for a machine in no domain or in an unknown one."""
     gb_per_s: float | None = None
@@ -40,15 +40,16 @@ class Level:
     oversubscription: float = 1.0
     """Ratio of the total bandwidth of a domain's ports to the bandwidth that the level's switches carry, at least 1.
 
-    Two GPUs that meet at this level have gb_per_s / oversubscription.
+    Two GPUs that meet at this level have gb_per_s / oversubscription GB/s.
     """
     kind: LinkKind = LinkKind.NETWORK
     """NETWORK, or NVSWITCH for a domain of machines that share NVSwitches."""
     rail: bool = False
     """True if a domain is a set of separate rails: GPUs of one rail meet here, others one level up."""
     pxn: bool = False
-    """True on a level of rails if the collective library uses PXN: what goes to another rail of another machine first
-    goes over NVSwitches to the GPU of the sender's machine on that rail. It counts in `communication_time` alone."""
+    """True on a level of rails if the collective library uses PXN. Traffic to another rail of another machine first
+    goes over NVSwitches to the GPU of the sender's machine on that rail. Only `communication_time` uses it.
+    """
 
     def __post_init__(self) -> None:
         where = f"level {_checks.shown(self.name)}"
@@ -86,7 +87,7 @@ class Level:
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
-        """(m,) a number for each machine's domain, in the order of their first machines; -1 if in none; read-only."""
+        """Return (m,) the number of each machine's domain, in the order of first machines; -1 for none; read-only."""
         numbers: dict[str | None, int] = {None: -1}
         found = [numbers.setdefault(domain, len(numbers) - 1) for domain in self.domains]
         codes = np.array(found, dtype=np.int64)
@@ -116,7 +117,7 @@ class Fabric:
     """Innermost first, with unique names."""
     name: str = "fabric"
     notes: tuple[str, ...] = ()
-    """Facts a reader must know; one sentence each."""
+    """Facts that a reader must know, one sentence each."""
 
     def __post_init__(self) -> None:
         machines = checked_names(self.machines, "machines")
@@ -157,7 +158,7 @@ class Fabric:
     def regular(
         cls, machines: SupportsIndex | Sequence[str], sizes: Mapping[str, int], *, name: str = "fabric"
     ) -> Self:
-        """Build a tree of equal domains: `sizes` has the machines per domain of each level, innermost first.
+        """Build a tree of equal domains; `sizes`: machines per domain of each level, innermost first.
 
         `regular(128, {"rack": 16, "spine": 64})` is 8 racks of 16 machines, 4 racks to a spine; only the topology's
         network joins the 2 spines.
@@ -202,7 +203,7 @@ class Fabric:
 def numbered(word: str, count: SupportsIndex) -> tuple[str, ...]:
     """Return `count` names made of `word` and a number from 0 with leading zeros, such as "rack07".
 
-    TopologyError unless `count` is 1 to 2**20.
+    Raise TopologyError unless `count` is 1 to 2**20.
     """
     number = _checks.integer(count, f"the number of {word}s", TopologyError, low=1, high=MAX_MACHINES)
     width = len(str(number - 1))

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 PLUGGED = Link(LinkKind.NETWORK, 1, math.inf)
-"""The port of every GPU into a network level; it never limits a path, as only the level's own speed counts."""
+"""The port of every GPU into a network level. It never limits a path: only the level's own speed counts."""
 
 
 Ports = dict[int, tuple[Link, ...]]
@@ -28,7 +28,8 @@ Ports = dict[int, tuple[Link, ...]]
 def ports_into(level: Level, templates: Sequence[Topology], template_of: Sequence[int]) -> Ports:
     """Return the ports of all templates with machines in a domain of `level`; {} for a network, where all are equal.
 
-    TopologyError if the NVLinks of a GPU model are unknown, and neither its machine nor the level tells their speed.
+    Raise TopologyError if the NVLinks of a GPU model are unknown, and neither its machine nor the level states their
+    speed.
     """
     if level.kind is LinkKind.NETWORK:
         return {}
@@ -42,7 +43,8 @@ def members(level: Level, template_of: Sequence[int]) -> list[int]:
 
 
 def best(level: Level, ports: Ports, network: float) -> Link:
-    """Return the link between two GPUs that both have the fastest port into `level`; NONE without a port or a speed.
+    """Return the link between two GPUs that both have the fastest port into `level`; kind NONE without a port or a
+    speed.
 
     network: GB/s of a level without its own speed.
     """
@@ -94,7 +96,7 @@ def _nvlinks_of_model(level: Level, model: str | None) -> Link:
 def link_between(level: Level, one: Link, other: Link, network: float) -> Link:
     """Return the link between two ports of one domain of `level`; the slower port decides.
 
-    network: GB/s of a level without its own speed. Returns NONE if a port is missing or the speed is 0.
+    network: GB/s of a level without its own speed. Return a link of kind NONE if a port is missing or the speed is 0.
     """
     if NONE in (one, other):
         return NONE

@@ -32,7 +32,7 @@ class MachineLinks:
     """The links and distances of all pairs of GPUs."""
 
     of_levels: tuple[Link, ...] = ()
-    """The links of a fabric's levels, of which there are none."""
+    """The links of a fabric's levels: none."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class MachineLinks:
         network: float,
         distances: DistanceWeights,
     ) -> None:
-        """Store checked arguments, those of `Topology`; `keep` adds the direct links."""
+        """Store arguments that `Topology` has checked; `keep` adds the direct links."""
         self._gpus, self._has_paths, self._weights = gpus, bool(component_links), distances
         self._paths = Paths(len(gpus), components, component_links) if components else None
         self._host = Link(LinkKind.HOST, 1, default) if default else NONE
@@ -52,10 +52,7 @@ class MachineLinks:
         self._direct: dict[tuple[int, int], Link] = {}
 
     def keep(self, entries: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Take the direct links and return them, but those that the pair has anyway, by components or by default.
-
-        The few distinct links are tested before the many entries.
-        """
+        """Store the direct links and return them, without those that equal the pair's path or default link."""
         distinct = {id(link): link for _, _, link in entries}
         rules = (self._host, self._system, self._network)
         ruled = {key for key, link in distinct.items() if link in rules or self._paths is not None}
@@ -110,9 +107,9 @@ class MachineLinks:
 
     @cached_property
     def attachments(self) -> Sequence[Hashable] | None:
-        """Return (n,) a key of each GPU; those of one machine with equal keys have equal links to other machines.
+        """Return (n,) keys: GPUs of a machine with equal keys have equal links to other machines.
 
-        None if this holds for all GPUs of each machine.
+        None if all GPUs of each machine have equal links to other machines.
         """
         if len({gpu.machine for gpu in self._gpus}) == 1:
             return None
@@ -141,7 +138,7 @@ def empty_matrix(n: int, dtype: DTypeLike) -> NDArray[Any]:
 
 
 def row_blocks(n: int) -> Iterator[slice]:
-    """Yield slices of the rows of an (n, n) matrix; one takes milliseconds to fill, and Ctrl-C acts in between."""
+    """Yield slices of the rows of an (n, n) matrix, small enough that Ctrl-C acts between two after milliseconds."""
     step = max(1, _BLOCK // max(1, n))
     for first in range(0, n, step):
         yield slice(first, first + step)

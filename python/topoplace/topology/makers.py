@@ -1,4 +1,4 @@
-"""Who makes an accelerator, as its text tells it, or by its model, its links, its UUID and its name."""
+"""The maker of an accelerator: as its text states, or by its model, links, UUID and name."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 class Maker(enum.Enum):
-    """A maker of accelerators; it decides how processes see devices, and which library joins these.
+    """A maker of accelerators; it decides how processes see devices and which collective library they use.
 
-    The value is the name that people use, of the maker or of its accelerators.
+    The value is the usual name of the maker or of its accelerators.
     """
 
     NVIDIA = "NVIDIA"
@@ -86,7 +86,7 @@ _OF_MODEL: Final = tuple(
 )
 _SEVERAL: Final = 2
 _MOST_LOOKED_AT: Final = 64
-"""The GPUs of a machine whose links are looked at for their makers."""
+"""Limit on the GPUs of a machine whose links are examined to find their makers."""
 _NVIDIA_UUID: Final = re.compile(r"(?:GPU|MIG)-[0-9a-fA-F]{8}-.*|MIG-GPU-.*")
 _OTHER_NAME: Final = re.compile(
     r"(?:Device|NPU|XPU|MLU|GCU|DCU|PPU|HPU|renderD|card|accel|neuron)[ _/-]?[0-9].*"
@@ -95,9 +95,9 @@ _OTHER_NAME: Final = re.compile(
 
 
 def maker_of(topology: Topology, gpu: int) -> Maker:
-    """Return the maker of a GPU: as the text tells it, else by its model, its links, its UUID and its name.
+    """Return the maker of a GPU: as the text states, else by its model, links, UUID and name.
 
-    It is NVIDIA if a GPU has no model and nothing tells another: texts of NVIDIA's tools alone leave models out.
+    A GPU without a model or any sign of a maker is NVIDIA's: only texts of NVIDIA's tools leave models out.
     """
     device = topology.gpus[gpu]
     if device.maker is not None:
@@ -125,13 +125,13 @@ def gpus_by_maker(topology: Topology) -> Mapping[Maker, frozenset[int]]:
 
 
 def are_mixed(topology: Topology, gpus: Collection[int]) -> bool:
-    """Return True if some GPUs are of several makers, whose libraries do not meet."""
+    """Return True if these GPUs are of several makers, whose collective libraries cannot join them."""
     makers = topology.derived(gpus_by_maker).values()
     return sum(not own.isdisjoint(gpus) for own in makers) > 1
 
 
 def names_several(models: Iterable[str]) -> bool:
-    """Return True if these models are of several makers: a job that names them is taken at its word."""
+    """Return True if these models are of several makers; a job that requires such models may get several makers."""
     return len({of_model(model) for model in models} - {None}) > 1
 
 
@@ -162,7 +162,7 @@ def of_model(model: str | None) -> Maker | None:
 
 
 def of_resource(name: str) -> str:
-    """Return the maker that the name of a resource or driver tells, such as gpu.intel.com; else the name itself."""
+    """Return the maker that a resource or driver such as gpu.intel.com is named after; else the name itself."""
     maker = of_model(name)
     return name if maker is None else maker.value
 

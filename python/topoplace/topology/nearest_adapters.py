@@ -7,7 +7,7 @@ from topoplace.topology.topology import Topology
 
 
 def adapters_machine(topology: Topology, gpu: int) -> Topology | None:
-    """Return the machine of a GPU, as a topology of its own, if it tells which adapters are its own; None otherwise.
+    """Return the machine of a GPU as its own topology; None if it is unknown which adapters are the machine's.
 
     Adapters of machines that are joined without a fabric may be on any of these machines.
     """
@@ -18,7 +18,9 @@ def adapters_machine(topology: Topology, gpu: int) -> Topology | None:
 
 
 def nearest_adapters(machine: Topology) -> tuple[frozenset[str], ...]:
-    """Return, for each GPU of a machine, the names of the adapters with the nearest path; none if none are known."""
+    """Return, for each GPU of a machine, the names of the adapters with the nearest path; an empty set if none is
+    known.
+    """
     found: list[frozenset[str]] = []
     for gpu in range(machine.num_gpus):
         near = min((PATH_CLASSES.index(nic.paths[gpu]) for nic in machine.nics), default=None)
@@ -28,9 +30,9 @@ def nearest_adapters(machine: Topology) -> tuple[frozenset[str], ...]:
 
 
 def own_adapters(machine: Topology) -> tuple[str, ...]:
-    """Return, for each GPU of a machine, one of its nearest adapters: that which the fewest GPUs before it have.
+    """Return, for each GPU of a machine, the one of its nearest adapters that the fewest GPUs before it have.
 
-    Of several, it is the first that the machine lists. The machine must have adapters.
+    Ties go to the adapter that the machine lists first. The machine must have adapters.
     """
     used = dict.fromkeys((nic.name for nic in machine.nics), 0)
     found: list[str] = []

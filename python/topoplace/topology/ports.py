@@ -1,11 +1,11 @@
-"""A topology as a network of ports, each with a speed in both directions, and what each of them is.
+"""A topology as a network of ports, each with a speed in both directions, and the meaning of each port.
 
 Inside a machine, a GPU's NVLinks into switches are one port, a direct link is a port of its own, and the paths over
 PCIe are the tree that their classes imply: a GPU's PCIe link, the uplinks of PCIe switches and of host bridges, and the
 links between sockets. Between machines, traffic leaves a GPU by its nearest network adapter and its domains by their
-uplinks; inside an NVLink domain it takes the NVLinks. With PXN, what goes to another rail first goes over NVLink to the
-GPU of its machine on that rail. The speed of an uplink is that of all adapters below it over the
-oversubscription of the level above. Each counts as the fastest one below: a slow adapter changes no switch.
+uplinks; inside an NVLink domain it takes the NVLinks. With PXN, traffic to another rail first goes over NVLink to the
+GPU of its machine on that rail. The speed of an uplink is that of all adapters below it, divided by the
+oversubscription of the level above. Each adapter counts as the fastest one below: a slow adapter changes no switch.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _CLASS_OF: Final = {
 _SAME: Final = 1 - 1e-9
 """Speeds whose ratio is between this and 1 are equal."""
 _LEAST_GB_PER_S: Final = 1e-9
-"""For ports that are not there, so that what would pass them takes for ever."""
+"""GB/s of missing ports: traffic through one takes practically for ever."""
 _ABOVE: Final = {
     LinkKind.PCIE: "PCIe switch",
     LinkKind.PCIE_BRIDGES: "PCIe bridges",
@@ -53,18 +53,18 @@ _ABOVE: Final = {
     LinkKind.HOST_BRIDGES: "socket",
     LinkKind.SYSTEM: "machine",
 }
-"""What joins the GPUs of a domain of each class of paths."""
+"""The component that joins the GPUs of a domain, for each class of paths."""
 
 
 class Port(NamedTuple):
-    """What a port belongs to."""
+    """The component and the GPUs to which a port belongs."""
 
     what: str
     gpus: tuple[int, ...] = ()
-    """The GPUs that have it; () for a domain of machines."""
+    """The GPUs that share the port; () for a domain of machines."""
 
     def in_words(self, topology: Topology) -> str:
-        """Return such as "adapter mlx5_0 of n3 1", or "uplink of leaf l3"."""
+        """Return a short description, such as "adapter mlx5_0 of n3 1" or "uplink of leaf l3"."""
         return f"{self.what} of {in_words(self.gpus, topology, MOST_NAMED)}" if self.gpus else self.what
 
 
@@ -72,7 +72,7 @@ class Ports:
     """The ports of a topology; `topology.derived(Ports)` returns them, made once.
 
     Raises:
-        TopologyError: For a machine of more than 16,384 GPUs.
+        TopologyError: A machine has more than 16,384 GPUs.
     """
 
     def __init__(self, topology: Topology) -> None:
@@ -122,39 +122,39 @@ class Ports:
         )
 
     def uplink(self, level: str, gpu: int) -> int | None:
-        """Return the port by which what a GPU sends leaves its domain, or its rail of it; None without one."""
+        """Return the port by which a GPU's traffic leaves its domain or rail of a level; None if there is none."""
         ports = self._uplinks.get(level)
         return None if ports is None or ports[gpu] < 0 else int(ports[gpu])
 
     def has_uplinks(self, level: str) -> bool:
-        """Return True if the domains of a level have uplinks; "machine" is one."""
+        """Return True if the domains of a level have uplinks; "machine" is also a level."""
         return level in self._uplinks
 
     def uplink_speeds(self, level: str) -> Reals:
-        """Return (m,) GB/s of the uplinks of each machine's domain, those of all its rails together; 0 for none."""
+        """Return (m,) GB/s of the uplinks of each machine's domain, all rails together; 0 without an uplink."""
         if level not in self._speeds:
             self._speeds[level] = self._sums(self.uplinks(level))
         return self._speeds[level]
 
     def uplinks(self, level: str) -> NDArray[np.int64]:
-        """Return (k, 2), sorted: each machine and an uplink of its domain of a level, one for each of its rails."""
+        """Return (k, 2), sorted: (machine, uplink of its domain of a level), one row for each rail."""
         if level not in self._pairs:
             self._pairs[level] = self._distinct(self._uplinks[level])
         return self._pairs[level]
 
     @cached_property
     def adapter_speeds(self) -> Reals:
-        """Return (m,) GB/s that a GPU of each machine has of its adapter, on average; it may share the adapter."""
+        """Return (m,) mean GB/s of adapter per GPU of each machine; GPUs that share an adapter share its speed."""
         return self._mean_speeds(self._tiles.entries[_ADAPTERS])
 
     @cached_property
     def nvlink_speeds(self) -> Reals:
-        """Return (m,) GB/s of the NVLinks into switches of a GPU of each machine, on average."""
+        """Return (m,) mean GB/s of NVLinks into switches per GPU of each machine."""
         return self._mean_speeds(self._tiles.entries[_SWITCHES])
 
     @cached_property
     def fastest_entries(self) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return GB/s of the fastest adapter of a GPU and of all adapters of a machine, at most; then of NVLinks."""
+        """Return the largest GB/s of adapters of one GPU and of a whole machine, then the same of NVLinks."""
         switches = self._tiles.entries[_SWITCHES]
         found: list[tuple[float, float]] = []
         for ports, speeds in (
@@ -167,7 +167,7 @@ class Ports:
 
     @cached_property
     def ways_out(self) -> Reals:
-        """(n,) GB/s of each GPU's way into the network: its adapter, and its PCIe link to it; 0 without an adapter."""
+        """Return (n,) GB/s of each GPU into the network, over its PCIe link and adapter; 0 without an adapter."""
         links = np.where(self._access >= 0, self._speeds_of(self._access), np.inf)
         return np.minimum(self._speeds_of(self.adapters), links)
 
@@ -177,12 +177,12 @@ class Ports:
 
     @cached_property
     def has_adapters(self) -> bool:
-        """True if some GPU has a network adapter."""
+        """Return True if some GPU has a network adapter."""
         return bool((self.adapters >= 0).any())
 
     @cached_property
     def most_of_a_gpu(self) -> float:
-        """GB/s of all ports of a GPU together, at most: its links, and its entries."""
+        """Return the largest GB/s of all ports of one GPU together: its links and its entries into segments."""
         if not len(self.gb_per_s):
             return 0.0
         ends = self._tiles.links[0]
@@ -195,13 +195,13 @@ class Ports:
 
     @cached_property
     def join_machines(self) -> bool:
-        """True if GPUs of different machines have links of their own."""
+        """Return True if GPUs of different machines have direct links."""
         machines = self._machine_of[self._tiles.links[0][:, :2]]
         return bool((machines[:, 0] != machines[:, 1]).any())
 
     @cached_property
     def of_one_gpu(self) -> NDArray[np.bool_]:
-        """(p,) whether a port is that by which one GPU, and no other, enters a segment."""
+        """Return (p,) True for each port by which exactly one GPU enters a segment."""
         entries = np.concatenate(self._tiles.entries)
         found: NDArray[np.bool_] = np.bincount(entries[entries >= 0], minlength=len(self.gb_per_s)) == 1
         return found
@@ -223,7 +223,7 @@ class Ports:
         return np.where(speeds > 0, speeds, _LEAST_GB_PER_S)
 
     def port(self, number: int) -> Port:
-        """Return what a port, given by number, belongs to."""
+        """Return the component and the GPUs to which a port, given by number, belongs."""
         inside = self._tiles.port(number)
         return self._of_domains[number - len(self._tiles.gb_per_s)] if inside is None else inside
 
@@ -588,5 +588,5 @@ def _stated_speed(topology: Topology, level: Level | None) -> float:
 
 
 def gb_per_s_into(topology: Topology, level: Level | None) -> float:
-    """Return GB/s of a port into a level, or into the network outside all levels; 0 joins nothing."""
+    """Return GB/s of a port into a level, or into the network outside all levels (None); 0 means no connection."""
     return topology.network if level is None or level.gb_per_s is None else level.gb_per_s

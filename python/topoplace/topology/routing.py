@@ -3,12 +3,12 @@
 A path runs over `Component`s, never through another GPU. It is as fast as its slowest link, and a pair of GPUs has the
 fastest of its paths. The worst part of that path decides the pair's kind: a PCIe switch makes it PCIE, a link between
 two of them PCIE_BRIDGES, a socket or NUMA node HOST, a link between NUMA nodes of one socket HOST_BRIDGES, one between
-sockets SYSTEM, a link of unknown kind UNKNOWN. Among equally fast paths, the one with the best kind counts; PCIE is the
-best and UNKNOWN the worst.
+sockets SYSTEM, a link of unknown kind UNKNOWN. Among equally fast paths, the one with the best kind counts, from PCIE,
+the best, to UNKNOWN, the worst.
 
-NVSwitches work side by side: a GPU spreads its traffic over all of them. NVSwitches joined by links form a plane, and
-those links are assumed to be wide enough. Over one plane a pair has the smaller of its two GPUs' links into the plane;
-the pair's speed is the sum over all planes. If all GPUs are wired alike, every pair gets a GPU's full speed.
+NVSwitches work in parallel: a GPU spreads its traffic over all of them. NVSwitches joined by links form a plane, and
+those links are assumed to be wide enough. Over one plane, a pair has the speed of the slower of its GPUs' links into
+the plane; the pair's speed is the sum over all planes. If all GPUs are wired alike, every pair gets a GPU's full speed.
 """
 
 from __future__ import annotations

@@ -30,10 +30,11 @@ _COLUMNS: tuple[Column, ...] = ("nominal", "achievable")
 
 
 def speeds_of(topology: Topology) -> str:
-    """Return which column of `topoplace.links.SPEEDS` the links' speeds match: "nominal", "achievable" or "given".
+    """Return the column of `topoplace.links.SPEEDS` that the links' speeds match: "nominal", "achievable" or neither.
 
     "given" means that not all direct links match one column, as after a measurement, or that the table has no figure
-    for any link. "assumed": there are only unknown links and paths through the host, at the speed of their class.
+    for any link. "assumed" means that there are only unknown links and paths through the host, at the speed of their
+    class.
     """
     levels = topology.levels
     if any(level.kind is LinkKind.NVSWITCH and level.gb_per_s for level in levels):
@@ -58,7 +59,7 @@ def _is_assumed(machine: Topology) -> bool:
 
 
 def with_link_speeds(topology: Topology, speeds: Speeds) -> Topology:
-    """Return the same links at other speeds.
+    """Return a copy of the topology with other link speeds.
 
     speeds: one of
     - "nominal" or "achievable", a column of the table `topoplace.links.SPEEDS`;

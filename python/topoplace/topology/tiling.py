@@ -40,13 +40,13 @@ class Tiling:
     template_of: tuple[int, ...]
     fabric: Fabric
     uuids: tuple[Uuids, ...]
-    """(m,) for each machine the UUIDs of its GPUs; () if no UUID is known."""
+    """(m,) the UUIDs of each machine's GPUs; () for a machine without known UUIDs."""
 
     @classmethod
     def of(cls, machines: Sequence[Topology], fabric: Fabric, uuids: Sequence[Uuids] = ()) -> Tiling:
         """Make machine i of `fabric` a copy of `machines[i]`, a topology of one machine; equal ones share a template.
 
-        uuids: (m,) for each machine the UUIDs of its GPUs; () keeps those of `machines`.
+        uuids: (m,) the UUIDs of each machine's GPUs; () keeps those of `machines`.
         """
         number_of_object: dict[int, int] = {}
         number_of_content: dict[Topology, int] = {}
@@ -74,7 +74,7 @@ class Tiling:
         return self.of([changed[template] for template in self.template_of], fabric, self.uuids)
 
     def with_machines(self, changed: dict[int, Topology]) -> Tiling:
-        """Return the same machines but for those in `changed`, which are given by number."""
+        """Return the same machines with those in `changed`, by number, replaced."""
         machines = [changed.get(machine, self.template(machine)) for machine in range(len(self.template_of))]
         return self.of(machines, self.fabric, self.uuids)
 
@@ -91,7 +91,7 @@ class Tiling:
         return as_machine(template, self.fabric.machines[number], uuids or (None,) * template.num_gpus)
 
     def links_of_pairs(self, network: float, distances: DistanceWeights) -> ClusterLinks:
-        """Return the links of all pairs of GPUs; network: GB/s between machines that meet at no level."""
+        """Return the links of all pairs of GPUs; `network` is GB/s between machines that meet at no level."""
         return ClusterLinks(self, network, distances)
 
     def is_made(self, items: object) -> bool:
@@ -100,7 +100,7 @@ class Tiling:
 
     @cached_property
     def offsets(self) -> tuple[int, ...]:
-        """Return (m + 1,) the number of the first GPU of each machine, then the number of GPUs."""
+        """Return (m + 1,) the index of the first GPU of each machine, then the number of GPUs."""
         sizes = [template.num_gpus for template in self.templates]
         return (0, *accumulate(sizes[template] for template in self.template_of))
 
@@ -186,7 +186,7 @@ class TiledSequence(Sequence[Item], Generic[Item]):
 
 
 def as_machine(topology: Topology, name: str, uuids: Uuids | None = None) -> Topology:
-    """Return a topology of one machine as one without a fabric, in which it has this name, and these UUIDs if given."""
+    """Return a one-machine topology without its fabric, under this name, and with these UUIDs if given."""
     if topology.tiling is not None:
         topology = topology.tiling.machine(0)
     named = zip(topology.gpus, uuids or [gpu.uuid for gpu in topology.gpus], strict=True)

@@ -86,15 +86,15 @@ class Topology:
     partitions: Sequence[tuple[int, ...]] = field(default=(), kw_only=True)
     """The sets of GPUs that a job may get, as on virtual machines with NVSwitches; () allows any set."""
     notes: tuple[str, ...] = field(default=(), kw_only=True)
-    """Facts a reader must know, such as what the source text leaves open; one sentence each."""
+    """Facts that a reader must know, such as what the source text does not state; one sentence each."""
     assumed: tuple[LinkKind, ...] = field(default=(), kw_only=True)
-    """The kinds of NVLinks and similar links whose speed the source text does not tell, so that it is a guess."""
+    """The kinds of NVLinks and similar links whose speed is a guess, as the source text does not state it."""
     distances: DistanceWeights = field(default=DISTANCES["sc17"], kw_only=True)
     """The weights that `distance` adds up."""
     tiling: Tiling | None = field(default=None, kw_only=True)
     """The machines of a topology made by `cluster`; its `gpus`, `links` and `partitions` are made from them."""
     pairs: MachineLinks | ClusterLinks = field(init=False)
-    """The links of pairs of GPUs, by unchecked numbers."""
+    """The links of all pairs of GPUs; its methods do not check the GPUs' numbers."""
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # the only place that writes: it canonicalises before anyone reads
@@ -226,8 +226,8 @@ class Topology:
         """Read the topology, network adapters included, from the output of `nvidia-smi topo -m`.
 
         The matrix contains no speeds. An NVLink gets the speed of `gpu_model` (such as "V100" or "NVIDIA
-        A100-SXM4-40GB"), or else that of the model which other lines of the text name, as `nvidia-smi -L` does. Without
-        either its speed is guessed, and `assumed` says so.
+        A100-SXM4-40GB"), or else of the model in other lines of the text, such as those of `nvidia-smi -L`. Without
+        either, the speed is guessed, and `assumed` contains the link's kind.
 
         Args:
             options: Arguments of `topoplace.discovery.nvidia.topo_matrix.parse`, such as pcie_gb_per_s, the speed of
@@ -281,7 +281,7 @@ class Topology:
                 speed. The default is 12.5, or the network of the clusters to be joined.
 
         Raises:
-            TopologyError: If arguments contradict each other, such as numbers of machines.
+            TopologyError: Arguments contradict each other, such as numbers of machines.
         """
         return _join(machines, count, fabric, racks, names, network, name)
 
@@ -289,7 +289,7 @@ class Topology:
     def discover(cls) -> Topology:
         """Find this host's GPUs and their connections with the vendor's tools.
 
-        Without a GPU, raises TopologyError that lists what was tried. See `topoplace.discovery.live.discover`.
+        Raise TopologyError, which lists what was tried, if there is no GPU. See `topoplace.discovery.live.discover`.
         """
         return _discover()
 
@@ -354,9 +354,10 @@ class Topology:
         return self if self.num_machines == 1 else self._cut_out(name)
 
     def template(self, machine: int) -> Topology:
-        """Return a machine, given by number, as its own topology in which names and UUIDs mean nothing.
+        """Return the template of a machine, given by number: a one-machine topology whose names and UUIDs have no
+        meaning.
 
-        Equal machines of a cluster share it.
+        Equal machines of a cluster share a template.
         """
         if self.tiling is not None:
             return self.tiling.template(machine)
@@ -386,7 +387,7 @@ class Topology:
     def with_unhealthy(self, targets: Iterable[int | str]) -> Topology:
         """Return a copy in which GPUs, and all GPUs of machines given by name, are unhealthy: they must not get jobs.
 
-        Other GPUs are unchanged; `with_healthy` is the way back.
+        Other GPUs are unchanged; `with_healthy` undoes it.
 
         Raises:
             TopologyError: Names a number that is not a GPU's, or a name that is no machine's.
@@ -442,9 +443,9 @@ class Topology:
         return tuple(first + gpu for first, template in parts for gpu in chosen[template])
 
     def is_legal(self, gpus: Iterable[int]) -> bool:
-        """Return True if one job may get exactly `gpus`: of a machine with partitions, none or one whole partition.
+        """Return True if one job may get exactly `gpus`: on a machine with partitions, no GPU or one whole partition.
 
-        Of a topology without a fabric, they must be one of its partitions if there are any.
+        In a topology without a fabric, `gpus` must be one of its partitions if there are any.
         """
         if not self.partitioned_gpus:
             return True
@@ -530,7 +531,7 @@ class Topology:
         """Return (n, n), read-only: `value(link)` for the link of every pair of GPUs; the diagonal is `value(SELF)`.
 
         Raises:
-            TopologyError: For more than 16,384 GPUs.
+            TopologyError: The topology has more than 16,384 GPUs.
         """
         return _frozen(self.pairs.matrix(value, dtype))
 
@@ -547,10 +548,10 @@ class Topology:
         return self.select(lambda gpu: not gpu.healthy)
 
     def with_distances(self, distances: DistanceWeights | str) -> Topology:
-        """Return the same topology with other weights for `distance`: weights, or the name of a preset ("sc17").
+        """Return a copy with other weights for `distance`; distances: weights, or the name of a preset ("sc17").
 
         Raises:
-            TopologyError: For an unknown preset.
+            TopologyError: The preset is unknown.
         """
         if isinstance(distances, str):
             if distances not in DISTANCES:
@@ -563,8 +564,8 @@ class Topology:
     def derived(self, build: Callable[[Topology], Derived]) -> Derived:
         """Return `build(self)`, computed on the first call and kept as long as this topology exists.
 
-        Other modules keep tables here that they derive from a topology. Of threads that ask at the same time, each may
-        call `build`; all get the same result.
+        Other modules keep tables here that they derive from a topology. Threads may each call `build` at the same time;
+        all get the same result.
         """
         # Not a cached property: a thread that is late would put an empty dictionary in its place.
         kept: dict[Callable[[Topology], Any], Any] = self.__dict__.setdefault("_derived", {})
@@ -578,7 +579,7 @@ class Topology:
         """Return a graph for the C++ kernels: vertices are GPUs, edge weights the `bandwidth` of each pair in GB/s.
 
         Raises:
-            TopologyError: For more than 16,384 GPUs.
+            TopologyError: The topology has more than 16,384 GPUs.
         """
         from topoplace import kernels
 

@@ -26,7 +26,7 @@ FORMAT = "topoplace.topology"
 _KEYS = ("name", "default", "network", "gpus", "links", "nics")
 _EXTRA_KEYS = ("components", "component_links", "partitions", "notes", "assumed", "distances")
 _GPU_KEYS_1, _NIC_KEYS_1 = 5, 2
-"""How many keys a GPU and an adapter always have in the JSON; version 1 has no others."""
+"""The number of keys that a GPU and an adapter always have in the JSON; version 1 has no others."""
 _CLUSTER_KEYS = ("name", "network", "templates", "machines", "template_of", "levels")
 _CLUSTER_EXTRA_KEYS = ("notes", "distances", "uuids")
 _SPEED_KEY = "gbps"
@@ -41,7 +41,9 @@ _EXTRA_WEIGHTS = ("pcie_bridges", "host_bridges")
 
 
 def written(topology: Topology) -> str:
-    """Write `topology` as canonical JSON: keys sorted, no blanks between values, ASCII. Equal content, equal text."""
+    """Return `topology` as canonical JSON: keys sorted, no blanks between values, ASCII. Equal content gives equal
+    text.
+    """
     record = _flat(topology) if topology.tiling is None else _cluster(topology, topology.tiling)
     version = 1 if record.keys() == set(_KEYS) and _fits_version_1(record) else 2
     record |= {"format": FORMAT, "version": version}

@@ -33,7 +33,7 @@ def from_networkx(
 
     GPU i is the i-th node. Optional attributes, as `to_networkx` writes them: `kind` and `lanes` of edges; `name`,
     `model`, `machine`, `socket` and `memory_gb` of nodes; `default`, `network` and `name` of the graph. An argument
-    that is not None overrides the graph's attribute. Raises TopologyError as `Topology.from_links` does.
+    that is not None overrides the graph's attribute. Raise TopologyError as `Topology.from_links` does.
     """
     _checks.simple_graph(g, "g", TopologyError)
     index = {node: i for i, node in enumerate(g.nodes)}
@@ -49,8 +49,8 @@ def to_networkx(topology: Topology) -> nx.Graph[int]:
     """Return all pairs that have a path as a networkx graph on 0..n-1; `from_networkx` reads it back.
 
     Edges carry `bandwidth` (GB/s), `distance`, `kind` (LinkKind) and `lanes`; nodes carry the fields of `Gpu`.
-    Adapters, components, partitions, notes, assumed kinds and levels are lost. Raises TopologyError for more than
-    2,048 GPUs.
+    Adapters, components, partitions, notes, assumed kinds and levels are lost. Raise TopologyError for more than 2,048
+    GPUs.
     """
     if topology.num_gpus > MAX_GPUS:
         raise TopologyError(f"{topology.num_gpus} GPUs are too many for networkx (at most {MAX_GPUS})")

@@ -29,9 +29,9 @@ _PLAIN_TYPES: tuple[set[type], ...] = ({int, float}, {str, LinkKind}, {int})
 
 
 def parsed_links(specs: object, what: str) -> tuple[Entry, ...]:
-    """Return a sequence of `LinkSpec`s as (u, v, Link) each; `checked_links` checks ends and values later.
+    """Return a sequence of `LinkSpec`s, each as (u, v, Link); `checked_links` checks ends and values later.
 
-    TopologyError names an entry of another form.
+    Raise TopologyError for an entry of another form.
     """
     rows = _checks.sequence(specs, what, TopologyError)
     if (quickly := _parsed_by_columns(rows)) is not None:
@@ -108,7 +108,7 @@ def checked_links(
 def checked_component_links(
     entries: Iterable[object], num_gpus: int, num_components: int
 ) -> tuple[tuple[int, int, Link], ...]:
-    """Return links that end at a component or two, checked and sorted; TopologyError names a wrong one."""
+    """Return links that end at one or two components, checked and sorted; TopologyError names a wrong one."""
     found = checked_links(entries, num_gpus + num_components, "component_links", parallel=True)
     for a, b, _ in found:
         if max(a, b) < num_gpus:
@@ -172,7 +172,7 @@ def _checked_link(link: Link, where: str) -> Link:
 def checked_kinds(kinds: object, what: str) -> tuple[LinkKind, ...]:
     """Return `kinds`, LinkKinds or their names in JSON, without duplicates, sorted by name.
 
-    TopologyError names the first that is neither.
+    Raise TopologyError for the first item that is neither.
     """
     found = _checks.sequence(kinds, what, TopologyError)
     known = {kind.value: kind for kind in LinkKind} | {kind: kind for kind in LinkKind}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from refusals import refusal
 from topoplace import discovery
 from topoplace.discovery.text import code_blocks
@@ -22,6 +23,7 @@ def test_a_block_keeps_its_line_numbers() -> None:
     assert list(code_blocks.blocks("no fence")) == []
 
 
+@whole
 def test_the_only_block_of_the_format_is_read() -> None:
     text = f"Our switches are:\n```\n{CONF}```\nThe nodes 0 and 1 share one.\n\n```sh\nls\n```\n"
     for data in (text, text.encode()):
@@ -34,6 +36,7 @@ def test_the_only_block_of_the_format_is_read() -> None:
         )
 
 
+@whole
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -48,6 +51,7 @@ def test_the_first_fault_is_named_otherwise(text: str, message: str) -> None:
     assert refusal(discovery.read, text) == message
 
 
+@whole
 def test_a_topology_in_a_block_has_the_note_too() -> None:
     topology = discovery.read(f"gres.conf of gpu7:\n\n```\n{GRES}```\n")
     assert isinstance(topology, tp.Topology)

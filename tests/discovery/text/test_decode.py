@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import topoplace as tp
+from distributions import whole
 from topoplace import discovery
 from topoplace.discovery.text import decode
 
@@ -46,6 +47,7 @@ def test_bytes_that_are_no_text_are_refused(data: bytes, reason: str) -> None:
     assert str(caught.value) == reason
 
 
+@whole
 @pytest.mark.parametrize("fence", ["```", "```text", "~~~~ini", "   ```\r"])
 def test_fences_of_code_blocks_become_empty_lines(fence: str) -> None:
     lines = decode.decoded(f"{fence}\nName=gpu Count=2\n```\n").splitlines()

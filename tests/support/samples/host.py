@@ -15,10 +15,10 @@ from topoplace.discovery.amd import kfd, smi_tables
 from topoplace.discovery.hwloc import hwloc_xml, lstopo_console
 from topoplace.discovery.linux import numactl
 from topoplace.discovery.measurements import rocm_bandwidth_test
-from topoplace.discovery.research import hiest
 from topoplace.discovery.text.cpu_list import list_of
 from topoplace.topology.devices import ComponentKind
 from topoplace.topology.links.link import PATH_KINDS
+from topoplace_lab.research import hiest
 
 Check = Callable[[bytes], None]
 XGMI, HOST, SYSTEM, UNKNOWN = LinkKind.XGMI, LinkKind.HOST, LinkKind.SYSTEM, LinkKind.UNKNOWN

@@ -40,7 +40,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def answer(parser: options.Parser) -> None:
-    """Write what the word at the cursor may become, for the shell whose script started this process, and end it."""
+    """Write the completions of the word at the cursor for the shell that started this process, and exit."""
     import argcomplete
 
     completer = cast("Any", _values)  # the library's type is a class, but it calls any function

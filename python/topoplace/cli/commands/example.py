@@ -31,14 +31,14 @@ def add(commands: Any) -> None:
 
 
 def _run(arguments: argparse.Namespace) -> None:
-    from topoplace.cli.example_files import FILES, content
+    from topoplace.cli.example_files import content, files
 
     for name in arguments.names:
-        if name not in FILES:
-            raise ValueError(f"NAME = {name!r}: {not_one_of(name, FILES)}")
+        if name not in files():
+            raise ValueError(f"NAME = {name!r}: {not_one_of(name, files())}")
     if arguments.all is not None and arguments.names:
         raise ValueError("--all writes all files; leave out the names, or --all")
-    names = list(FILES) if arguments.all is not None else list(dict.fromkeys(arguments.names))
+    names = list(files()) if arguments.all is not None else list(dict.fromkeys(arguments.names))
     if not names:
         _list()
         return
@@ -53,8 +53,8 @@ def _run(arguments: argparse.Namespace) -> None:
 
 
 def _list() -> None:
-    from topoplace.cli.example_files import FILES
+    from topoplace.cli.example_files import files
     from topoplace.drawing import tables
 
-    tables.show(("file", "what"), [(name, what) for name, (what, _) in FILES.items()])
+    tables.show(("file", "what"), [(name, what) for name, (what, _) in files().items()])
     print("topoplace example --all DIR writes them all")

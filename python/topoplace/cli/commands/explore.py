@@ -1,4 +1,4 @@
-"""`topoplace explore` serves a page on which GPUs are clicked, and each policy's choice is seen at once."""
+"""`topoplace explore` serves a page on which to click GPUs and see each policy's choice at once."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from topoplace.cli import options, reading
 
 _MAX_PORT = 65535
 _FIRST = {"machine": "dgx1-v100", "busy": "0,5"}
-"""What the page begins with: policies choose GPUs that differ much."""
+"""The first state of the page, in which the policies' choices differ much."""
 _HALF = "half in use, scattered"
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _EXAMPLE: Final = "dgx1-v100"
 _BUSY: Final = (0, 5)
 _TASKS: Final = 4
-"""Of the example's job, a ring."""
+"""Number of tasks of the example's job, a ring."""
 _PATIENCE_S: Final = 5.0
 
 
@@ -32,7 +32,7 @@ def add(commands: Any) -> None:
 
 
 def first_look(_: argparse.Namespace) -> None:
-    """Draw this host's GPUs and their links, or an example if none is found, and name three commands to try next."""
+    """Draw this host's GPUs and their links, or an example if there are none, and name three commands to try next."""
     from topoplace.drawing import topology_text
 
     topology = _host()

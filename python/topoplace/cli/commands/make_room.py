@@ -1,4 +1,4 @@
-"""`topoplace make-room` says which running jobs to move or to pre-empt so that a job fits, or more jobs than now."""
+"""`topoplace make-room` prints the running jobs to move or to pre-empt so that a job fits, or more jobs than now."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ COSTS = {
     "preempt": ("--preempt-cost", "for each job that is pre-empted", 0.0),
     "preempt_per_gpu": ("--preempt-cost-per-gpu", "for each GPU of a job that is pre-empted", 10.0),
 }
-"""For each field of `MoveCosts`: its option, what the option is for, and its default."""
+"""For each field of `MoveCosts`: its option, the meaning of the option, and its default."""
 
 
 def add(commands: Any) -> None:

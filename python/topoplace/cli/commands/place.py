@@ -38,7 +38,7 @@ _ALWAYS_NOTED = (
     "slows it down",
     "state is not given",
 )
-"""Words in notes of a topology that a job's owner has to know, too."""
+"""Words in notes of a topology that a job's owner must also see."""
 _RING = "ring: what the library's rings carry"
 _NVLS = "NVLS: what the job's all-reduce carries in NVSwitches, faster than rings"
 _TIME = "time: of the job's communication in a step, or for edges of weight 1"
@@ -48,7 +48,7 @@ _SCORES = {
     "bottleneck": "the job's slowest link",
     "preserved": "sum of the links among the GPUs left free, inside all machines",
 }
-"""Scores that are shown where a candidate has them, and what they are."""
+"""Scores that are shown if a candidate has them, and their descriptions."""
 
 
 def add(commands: Any) -> None:
@@ -67,7 +67,7 @@ def add(commands: Any) -> None:
         ],
         negative="the job is not placed",
     )
-    options.add_topology(parser, without="with --from, by default what FILE says of nodes")
+    options.add_topology(parser, without="with --from, by default the nodes that FILE describes")
     snapshots.add_from(parser)
     job_options.add_job(parser)
     options.add_policy(parser)
@@ -75,7 +75,7 @@ def add(commands: Any) -> None:
         "--busy",
         default="",
         metavar="IDS",
-        help="GPUs in use, such as 0-3,6: of one machine by the numbers of their devices, as they are printed",
+        help="GPUs in use, such as 0-3,6; on one machine, the device numbers that are printed",
     )
     parser.add_argument(
         "--busy-from",
@@ -96,8 +96,8 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--launch",
         choices=("torchrun", "mpirun", "srun", "hostfile", "rankfile", "jobset"),
-        help="write the files with which this starts the job into the directory -o, in place of a picture, and print "
-        "the command",
+        help="write the files for this launcher into the directory -o, instead of a picture, and print the command "
+        "that starts the job",
     )
 
 
@@ -133,9 +133,9 @@ def _run(arguments: argparse.Namespace) -> int:
         _print_notes(cluster.topology, is_use_told=is_told)
         _print(job, cluster, explained, placed)
     if picture and placed:
-        from topoplace.experiments.report import plots
+        from topoplace.drawing import topology_plot
 
-        plots.topology(cluster.topology, picture, busy=busy, chosen=placed.gpus, job=job)
+        topology_plot.topology(cluster.topology, picture, busy=busy, chosen=placed.gpus, job=job)
         writing.wrote(picture, beside_json=arguments.json)
     if folder is not None and placed:
         launch_files.write(placed, folder, arguments)

@@ -43,18 +43,18 @@ def add(commands: Any) -> None:
     show.add_argument("--one", metavar="MACHINE", help="show only this machine of the topology")
     instead = show.add_mutually_exclusive_group()
     instead.add_argument(
-        "--check", action="store_true", help="also say what is suspicious, such as a GPU with fewer links"
+        "--check", action="store_true", help="also print suspicious facts, such as a GPU with fewer links"
     )
     instead.add_argument(
         "--since",
         metavar="A",
-        help="list only what differs from an earlier topology, and mark what got worse",
+        help="list only differences from an earlier topology, and mark those for the worse",
     )
     instead.add_argument(
         "--collective",
         type=options.count,
         metavar="N",
-        help="print which N GPUs of the machine carry the most in collective operations such as all-reduce",
+        help="print the N GPUs of the machine with the highest bandwidth in collective operations such as all-reduce",
     )
     instead.add_argument(
         "--list",
@@ -156,9 +156,9 @@ def _show(topology: Topology, arguments: argparse.Namespace) -> int:
         if arguments.check and not serious:
             print("nothing suspicious")
     if picture:
-        from topoplace.experiments.report import plots
+        from topoplace.drawing import topology_plot
 
-        plots.topology(topology, picture)
+        topology_plot.topology(topology, picture)
         writing.wrote(picture, beside_json=arguments.json)
     return _SUSPICIOUS if serious else 0
 
@@ -166,7 +166,7 @@ def _show(topology: Topology, arguments: argparse.Namespace) -> int:
 def _list_formats(*, as_json: bool) -> None:
     from topoplace import discovery
 
-    names = [found.name for found in discovery.FORMATS]
+    names = [found.name for found in discovery.formats()]
     if as_json:
         writing.as_json(names)
     else:

@@ -1,4 +1,4 @@
-"""`topoplace when` says when a waiting job of a Slurm or Kubernetes cluster starts, and what would help most."""
+"""`topoplace when` prints when a waiting job of a Slurm or Kubernetes cluster starts, and what would help most."""
 
 from __future__ import annotations
 
@@ -46,14 +46,14 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--topology",
         metavar="TOPO",
-        help="the cluster, or one machine that describes each node (default: what FILE says of nodes)",
+        help="the cluster, or one machine that describes each node (default: the nodes that FILE describes)",
     )
     parser.add_argument(
         "--log",
         metavar="FILE",
         type=options.path,
-        help="append to FILE what the policy would give to jobs that could start now, and what those of FILE that run "
-        "have got; nothing else is done",
+        help="append to FILE the GPUs that the policy would give to jobs that could start now, and the GPUs of jobs in "
+        "FILE that run now; nothing else is done",
     )
     options.add_policy(parser, "policy that places the jobs")
     options.add_timeout(parser, "end the search for moves of running jobs", default_s=_TIMEOUT_S)

@@ -1,4 +1,4 @@
-"""What follows from a state of the page: a drawing, every policy's choice, and the chosen one in detail."""
+"""The answer to a state of the page: a drawing, every policy's choice, and details of the chosen one."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
 
 SEARCH_S: Final = 0.15
-"""Limit on the searches of policies that look at every set of GPUs; their rows say if it was reached."""
+"""Limit, in seconds, on the searches of policies that examine every set of GPUs; their rows state if it was reached."""
 _LIMITED: Final = frozenset(("baseline", "mapa-greedy", "mapa-preserve", "mapa-topo-aware"))
 _PINNED_AMONG: Final = 200
-"""With pinned GPUs, so many candidates of a policy are looked through."""
+"""Limit on a policy's candidates that are examined if GPUs are pinned."""
 _CANDIDATES: Final = 5
 _LARGEST_LEFT: Final = 64
 
 
 def choices() -> dict[str, Any]:
-    """Return what the fields of the page offer: machines, patterns, policies."""
+    """Return the choices of the page's fields: machines, patterns, policies."""
     return {
         "machines": list(machines.names()),
         "patterns": [*PATTERNS, "mesh", "torus"],
@@ -46,13 +46,13 @@ def choices() -> dict[str, Any]:
 
 
 def answer(state: State, own: Topology | None = None) -> dict[str, Any]:
-    """Return what the page shows for a state, as values that JSON can hold.
+    """Return the content of the page for a state, as values that JSON can represent.
 
-    "problem" names the field that is wrong, if one is; what does not depend on it is there. "detail" is of the state's
-    policy, and "fields" is what its preset stands for.
+    "problem" names the wrong field, if any; parts that do not depend on it are present. "detail" is about the state's
+    policy, and "fields" has the texts of its preset.
 
     Args:
-        own: The topology that the command was given, for a state without a machine.
+        own: The topology given to the command, for a state without a machine; None for none.
     """
     found: dict[str, Any] = {"problem": None, "about": None, "drawing": None, "rows": [], "detail": None}
     found["fields"] = {}
@@ -82,7 +82,7 @@ def answer(state: State, own: Topology | None = None) -> dict[str, Any]:
 
 
 def about(topology: Topology) -> dict[str, Any]:
-    """Return what a topology is: its name, sizes, notes, and library of collectives."""
+    """Return the description of a topology: its name, sizes, notes, and collective library."""
     return {
         "name": topology.name,
         "gpus": topology.num_gpus,
@@ -231,7 +231,7 @@ def _choice(name: str, cluster: Cluster, pinned: frozenset[int], job: JobGraph) 
 
 
 def limited_policy(name: str) -> Policy:
-    """Return a policy whose search ends after `SEARCH_S`, if it looks at every set of GPUs."""
+    """Return a policy whose search ends after `SEARCH_S` if it examines every set of GPUs."""
     return policies.get(name, timeout=SEARCH_S) if name in _LIMITED else policies.get(name)
 
 
@@ -323,4 +323,4 @@ def _rings_of(placement: Placement) -> dict[str, Any]:
 
 
 Answering = Callable[[State], dict[str, Any]]
-"""What a server asks; `answer` with the topology of its command."""
+"""The function that a server calls: `answer` with the topology of its command."""

@@ -1,4 +1,4 @@
-"""What people copy from the page: the command and the program that decide the same, the environment, launch files."""
+"""Texts to copy from the page: a command and a program with the same decision, the environment, launch files."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MAX_ENVIRONMENTS = 16
 
 
 def of(state: State, topology: Topology, where: Condition, placed: Placement | None) -> dict[str, Any]:
-    """Return the texts to copy; each runs as it is."""
+    """Return the texts to copy, each of which runs unchanged."""
     found: dict[str, Any] = {
         "command": _command(state, topology, where),
         "python": _program(state, topology, where),
@@ -54,7 +54,7 @@ def _command(state: State, topology: Topology, where: Condition) -> str:
 
 
 def ranges(gpus: Iterable[int]) -> str:
-    """Return GPUs in short, such as "0-3,6"."""
+    """Return GPUs as a short text, such as "0-3,6"."""
     return ",".join(f"{a}-{b}" if a < b else f"{a}" for a, b in _runs(sorted(gpus)))
 
 

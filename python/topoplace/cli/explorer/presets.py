@@ -1,4 +1,4 @@
-"""What is in use on a machine that the page shows first: on an idle one, most policies choose alike."""
+"""GPUs in use on a machine that the page shows first; on an idle one, most policies choose the same."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from topoplace.cli.explorer.subject import FieldError
 from topoplace.topology.topology import Topology
 
 _LEFT: Final = 6
-"""GPUs that stay free at least, so that there is a choice for the page's first job, of 4."""
+"""Least number of GPUs that stay free, so that the page's first job, of 4 tasks, has a choice."""
 _SEED: Final = 10
-"""With it, policies choose differently on machines whose links differ; with some others they do not."""
+"""Seed of random numbers with which policies choose differently on machines whose links differ."""
 _SCATTERED: Final = "half in use, scattered"
 _SOCKETS: Final = "one GPU of each socket in use"
 _DRAINED: Final = "one machine drained, half in use"
@@ -30,7 +30,7 @@ def offered(topology: Topology) -> list[str]:
 
 
 def fields(topology: Topology, name: str) -> Fields:
-    """Return what the fields of the page say with a preset; FieldError if there is none of this name."""
+    """Return the texts of the page's fields for a preset; FieldError for an unknown name."""
     if name not in PRESETS:
         raise FieldError("preset", f"{name[:60]!r} is not one of {', '.join(PRESETS)}")
     busy, unhealthy = PRESETS[name](topology)

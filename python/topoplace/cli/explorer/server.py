@@ -1,4 +1,4 @@
-"""The server of the page: on 127.0.0.1 alone, for those who know the token in the address."""
+"""The server of the page, on 127.0.0.1 only, for users who know the token in the address."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from importlib.resources import files
 from threading import Lock
 from typing import Any, Final, TypeVar
 
+from topoplace import _installed
 from topoplace.cli.explorer import copies, subject
 from topoplace.cli.explorer.answer import answer, choices
 from topoplace.cli.explorer.state import State, StateError
@@ -21,11 +22,10 @@ from topoplace.topology.topology import Topology
 Asked = TypeVar("Asked")
 HOST: Final = "127.0.0.1"
 MAX_BODY: Final = 8 << 20
-"""Bytes of a request; a text that people paste has kilobytes."""
+"""Limit on the bytes of a request; a pasted text has kilobytes."""
 _HOME: Final = "topoplace.cli.explorer"
-_REPORT: Final = "topoplace.experiments.report.page"
 _IDLE_S: Final = 30.0
-"""A connection that says nothing for so long is closed."""
+"""Seconds after which an idle connection is closed."""
 _JSON: Final = "application/json"
 _SCRIPTS: Final = ("words.js", "server.js", "drawing.js", "queue.js", "page.js")
 _GANTT: Final = "gantt.js"
@@ -42,15 +42,15 @@ _HEADERS: Final = {
 
 
 class Server(ThreadingHTTPServer):
-    """Serves the page of a topology until it is closed; `address` is what a browser opens.
+    """The server of the page of a topology, until it is closed; a browser opens `address`.
 
     Args:
-        own: The topology that the command was given; None for none.
+        own: The topology given to the command; None for none.
         start: The fields of the state that the page begins with.
-        port: 0 takes a free one.
+        port: Number of the port; 0 for a free one.
 
     Raises:
-        OSError: If the port is taken.
+        OSError: The port is in use.
     """
 
     daemon_threads = True
@@ -72,11 +72,11 @@ class Server(ThreadingHTTPServer):
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return what the header Host may say; a page of another name that leads here says its own."""
+        """Return the accepted values of the header Host; requests under any other name are refused."""
         return tuple(f"{name}:{self.server_address[1]}" for name in (HOST, "localhost"))
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a browser that went away."""
+        """Ignore a browser that closed the connection."""
 
 
 class _RefusalError(Exception):
@@ -138,7 +138,7 @@ class _Handler(BaseHTTPRequestHandler):
         if path == "drawing.css":
             return "text/css", style.css().encode()
         if path == _GANTT:
-            return "text/javascript", (files(_REPORT) / path).read_bytes()
+            return "text/javascript", self._lab().gantt_script()
         if path not in _PAGES:
             raise _RefusalError(HTTPStatus.NOT_FOUND, "there is no such page")
         return _PAGES[path], (files(_HOME) / (path or "page.html")).read_bytes()
@@ -157,9 +157,16 @@ class _Handler(BaseHTTPRequestHandler):
         except subject.FieldError as problem:
             raise _RefusalError(HTTPStatus.BAD_REQUEST, problem.message) from None
 
-    def _queue(self) -> tuple[str, bytes]:
-        from topoplace.cli.explorer import queue
+    def _lab(self) -> Any:
+        """Return the module that simulates queues; _RefusalError if it is not installed."""
+        found = _installed.module("queue", _installed.EXPLORE)
+        if found is None:
+            why = _installed.how_to_get("simulate")
+            raise _RefusalError(HTTPStatus.NOT_FOUND, f"a queue is simulated, and {why}")
+        return found
 
+    def _queue(self) -> tuple[str, bytes]:
+        queue = self._lab()
         asked = self._read(queue.QueueState.of)
         with self._own.simulating:
             return _JSON, _written(queue.simulated(asked, self._own.own))

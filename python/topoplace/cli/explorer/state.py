@@ -1,4 +1,4 @@
-"""What the page of `topoplace explore` shows, as the browser sends it: texts of fields and a few numbers."""
+"""The state of the page of `topoplace explore`, as the browser sends it: texts of fields and a few numbers."""
 
 from __future__ import annotations
 
@@ -9,61 +9,61 @@ from typing import Any, Final, cast
 from topoplace import DEFAULT_POLICY, _checks
 
 MAX_TEXT: Final = 4 << 20
-"""Characters of a pasted or dropped text."""
+"""Limit on the characters of a pasted or dropped text."""
 PARTS: Final = ("all", "choices", "detail")
 _MAX_FIELD: Final = 400_000
-"""Characters of another text, enough for every second GPU of the largest cluster."""
+"""Limit on the characters of other texts, enough for every second GPU of the largest cluster."""
 _MAX_MACHINES: Final = 12_500
 _PIXELS = (320, 1600)
 
 
 class StateError(ValueError):
-    """The browser sent something that is no state; the message says what."""
+    """The browser sent data that are no state; the message states the fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """What is asked: a machine, what is in use or broken, a job, and the policy whose choice is shown in detail.
+    """A request of the page: a machine, GPUs in use and faults, a job, and the policy whose choice is shown in detail.
 
-    GPUs are lists such as "0-3,6". A text may be wrong in what it says; `subject` then names the field.
+    GPUs are lists such as "0-3,6". If the content of a text is wrong, `subject` names the field.
     """
 
     machine: str = ""
-    """A built-in machine; "" for `text`, or else for what the command was given."""
+    """A built-in machine; "" for `text`, or else for the topology given to the command."""
     text: str = ""
     """The output of a tool, or the content of a file."""
     gpu_model: str = ""
     """The model of the GPUs, if `text` does not name it."""
     count: int = 1
-    """How many of the machine are joined to a cluster."""
+    """Number of copies of the machine that form a cluster."""
     fabric: str = ""
-    """What joins them, one of `subject.FABRICS`; "" for one network."""
+    """The fabric that joins them, one of `subject.FABRICS`; "" for one network."""
     preset: str = ""
-    """In place of `busy` and `unhealthy`: one of `presets.PRESETS`."""
+    """One of `presets.PRESETS`, in place of `busy` and `unhealthy`; "" for none."""
     busy: str = ""
     unhealthy: str = ""
     pinned: str = ""
-    """GPUs that the job must have."""
+    """GPUs that the job must get."""
     links: str = ""
     """Links that are slower or lost, such as "0-3=half, 1-nvswitch=lost"."""
     pattern: str = "ring"
     gpus: str = "4"
     """The size of the job; "2x4" for a mesh or a torus."""
     parallel: str = ""
-    """In place of `pattern` and `gpus`: degrees such as "tensor=8,data=2"."""
+    """Degrees such as "tensor=8,data=2", in place of `pattern` and `gpus`; "" for none."""
     sensitive: bool = True
-    """The job runs slower on slower links."""
+    """True if the job runs slower on slower links."""
     groups: str = ""
     """Groups of tasks that must be together, such as "8@machine 16@rack"."""
     policy: str = DEFAULT_POLICY
     open: int = -1
     """The number of the machine that is drawn alone; -1 for all."""
     width: int = 800
-    """Of the drawing, in pixels."""
+    """Width of the drawing, in pixels."""
     height: int = 560
-    """Of the drawing at most, if it has many machines."""
+    """Limit on the height of a drawing with many machines, in pixels."""
     part: str = "all"
-    """One of `PARTS`: the page asks for the choices first, and for the details when they are drawn."""
+    """One of `PARTS`: the page requests the choices first, and the details once the choices are drawn."""
 
     @classmethod
     def of(cls, given: object) -> State:

@@ -1,4 +1,4 @@
-"""The machine or cluster of a state, in the condition that the state says, and its job."""
+"""The machine or cluster of a state, with its GPUs in use and faults, and its job."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from topoplace.topology.links.link import Link
 from topoplace.topology.topology import Topology
 
 MAX_GPUS: Final = 100_000
-"""GPUs of a topology on the page, which draws a tile for each machine."""
+"""Limit on the GPUs of a topology on the page, which draws a tile for each machine."""
 MAX_TASKS: Final = 1024
-"""Tasks of a job on the page, which has to answer at once."""
+"""Limit on the tasks of a job on the page, which must answer at once."""
 FABRICS: Final[Mapping[str, tuple[dict[str, int], dict[str, dict[str, Any]]]]] = {
     "": ({}, {}),
     "leaves of 4, spine 2:1": ({"leaf": 4, "spine": 0}, {"spine": {"oversubscription": 2.0}}),
@@ -42,13 +42,13 @@ FABRICS: Final[Mapping[str, tuple[dict[str, int], dict[str, dict[str, Any]]]]] =
 _SWITCHES: Final = "nvswitch"
 _CHANGE: Final = re.compile(rf"\s*([0-9]{{1,9}})\s*-\s*([0-9]{{1,9}}|{_SWITCHES})\s*=\s*(\w+)\s*")
 _Ends = tuple[int, int | None]
-"""A GPU, and the one that a link leads to; None for NVSwitches."""
+"""A GPU, and the GPU at the other end of a link; None for NVSwitches."""
 _HALF, _LOST = "half", "lost"
 _LINE: Final = re.compile(r"\bline (\d+)")
 
 
 class FieldError(Exception):
-    """A text of the state is wrong; the page shows the message beside the field."""
+    """A text of the state is wrong; the page shows the message next to the field."""
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(message)
@@ -57,7 +57,7 @@ class FieldError(Exception):
 
 @dataclass(frozen=True, eq=False)
 class Condition:
-    """A cluster with the GPUs in use, and those that the job must have; it stays as it is."""
+    """A cluster with the GPUs in use, and the GPUs that the job must get; read-only."""
 
     cluster: Cluster
     busy: Sequence[int]
@@ -68,7 +68,7 @@ class Condition:
 
 
 def whole(state: State, own: Topology | None) -> Topology:
-    """Return the topology of a state before anything is broken; own: what the command was given."""
+    """Return the topology of a state without faults; own: the topology given to the command, or None."""
     field = "text" if state.text else "machine"
     if state.text:
         one = _read(state.text, state.gpu_model)
@@ -103,7 +103,7 @@ def _read(text: str, gpu_model: str) -> Topology:
 
 
 def fabric_of(count: int, name: str) -> tuple[dict[str, int], dict[str, dict[str, Any]]]:
-    """Return the machines per domain of each level of a fabric, and what levels have but their defaults."""
+    """Return the machines per domain of each level of a fabric, and the fields of levels that differ from defaults."""
     if name not in FABRICS:
         raise FieldError("fabric", f"{name[:60]!r} is not one of {', '.join(FABRICS)}")
     sizes, changes = FABRICS[name]
@@ -123,7 +123,7 @@ def _several(one: Topology, count: int, fabric: str) -> Topology:
 
 
 def line_of(text: str, message: str) -> dict[str, Any] | None:
-    """Return the number and the content of the line of `text` that a message names; None if it names none."""
+    """Return the number and the content of the line of `text` that a message names; None if it names no line."""
     found = _LINE.search(message)
     lines = text.splitlines()
     if found is None or not 1 <= int(found[1]) <= len(lines):
@@ -217,7 +217,7 @@ def _halved(link: Link) -> Link:
 
 @lru_cache(maxsize=4)
 def condition(topology: Topology, busy: str, pinned: str) -> Condition:
-    """Return which GPUs are in use and which are pinned; FieldError names the field of a wrong number."""
+    """Return the cluster with the GPUs in use, and the pinned GPUs; FieldError names the field of a wrong number."""
     held, wanted = _gpus("busy", busy, topology), _gpus("pinned", pinned, topology)
     if both := sorted(set(held).intersection(wanted)):
         raise FieldError("pinned", f"GPU {both[0]} is pinned and in use")

@@ -2,5 +2,5 @@
 
 To change:
 
-- Tables: `smi_tables.py`; what they say of a pair of GPUs: `smi_links.py`; models, weights, bandwidths: `models.py`.
+- Tables: `smi_tables.py`; their statements on pairs of GPUs: `smi_links.py`; models, weights, bandwidths: `models.py`.
 """

@@ -1,10 +1,10 @@
 """Reader of the topology that AMD's kernel driver shows below /sys/class/kfd/kfd/topology.
 
 There is a directory nodes/N per NUMA node and per GPU, with a file `properties` of a name and a number per line. Each
-link has such a file in io_links/M. Nodes with cpu_cores_count are processors, nodes with simd_count are GPUs. Links
-of type 11 are xGMI and of type 2 PCIe, with bandwidths in MB/s; a weight is a distance, 15 per xGMI link. p2p_links
-only repeat the io_links on their way, and are not used: xGMI by way of other GPUs follows from the direct links.
-location_id, the PCI address, may appear twice: a partitioned GPU is several nodes.
+link has such a file in io_links/M. Nodes with cpu_cores_count are processors, nodes with simd_count are GPUs. Links of
+type 11 are xGMI and of type 2 PCIe, with bandwidths in MB/s; a weight is a distance, 15 per xGMI link. p2p_links only
+repeat the io_links on their way, and are not used: xGMI through other GPUs follows from the direct links. location_id,
+the PCI address, may appear twice: a partitioned GPU is several nodes.
 """
 
 from __future__ import annotations
@@ -55,10 +55,9 @@ def parse(
     """Read the topology from the driver's tree, given as an uncompressed tar archive or as its files by path.
 
     GPUs and NUMA nodes are in the order of the driver's nodes; a GPU's `numa_node` counts NUMA nodes with CPUs. NUMA
-    nodes at a weight of at most 15 share a socket.
-    pcie_gb_per_s: GB/s of a PCIe link for which the driver gives none.
-    socket_gb_per_s: GB/s between NUMA nodes for which the driver gives none; None means the catalogue's value for AMD.
-    Raises TopologyError naming the file, the line and the value.
+    nodes at a weight of at most 15 share a socket. pcie_gb_per_s: GB/s of a PCIe link for which the driver states none.
+    socket_gb_per_s: GB/s between NUMA nodes for which the driver states none; None means the catalogue's value for AMD.
+    Raise TopologyError naming the file, the line and the value.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     if socket_gb_per_s is None:

@@ -38,18 +38,18 @@ Entry = tuple[int, int, Link]
 
 
 def xgmi_link(least_mb_per_s: int, most_mb_per_s: int) -> Link:
-    """Build an xGMI link from the driver's two bandwidths in MB/s: of one lane, and of all lanes together.
+    """Return an xGMI link from the driver's two bandwidths in MB/s: of one lane, and of all lanes together.
 
-    The link has as many lanes as the first goes into the second, or one if that is not a whole number from 1 to 16.
+    The number of lanes is the second bandwidth divided by the first, or 1 if that is not a whole number from 1 to 16.
     """
     lanes, rest = divmod(most_mb_per_s, least_mb_per_s) if least_mb_per_s else (1, 0)
     return Link(LinkKind.XGMI, lanes if 1 <= lanes <= _MAX_LANES and not rest else 1, most_mb_per_s / 1000)
 
 
 def relays(links: Iterable[Entry]) -> Iterator[tuple[int, int, int, float]]:
-    """Yield (u, v, steps, gb_per_s) of the way between two GPUs without a link, u < v, over the xGMI links in `links`.
+    """Yield (u, v, steps, gb_per_s) of the path between two GPUs without a link, u < v, over the xGMI links in `links`.
 
-    Of the ways of the fewest steps it is the fastest, as fast as its slowest link.
+    The path is the fastest of those with the fewest steps; its speed is that of its slowest link.
     """
     near: dict[int, dict[int, float]] = {}
     for u, v, link in links:

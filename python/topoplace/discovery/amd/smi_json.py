@@ -36,7 +36,7 @@ _RECOGNISED = re.compile(
     r'"(?:link_type|link_accessibility|numa_bandwidth|bdf|gpu_[0-9]{1,3}|\(Topology\) [^"]{1,60})"\s*:'
 )
 _OF_OTHERS = re.compile(r'"(?:link_metrics|xgmi_metric|neuron_device)"\s*:')
-"""In the JSON of `amd-smi xgmi`, which counts what the links of each GPU carry, and in that of `neuron-ls`."""
+"""Keys in the JSON of `amd-smi xgmi`, which counts the traffic of each GPU's links, and of `neuron-ls`."""
 _PAIR = re.compile(r"\(Topology\) ([A-Za-z ]+) between DRM devices ([0-9]{1,3}) and ([0-9]{1,3})")
 _CARD = re.compile(r"card([0-9]{1,3})")
 _OLD_GPU = re.compile(r"gpu_([0-9]{1,3})")
@@ -46,7 +46,7 @@ Cell = tuple[str, str, str, str]
 Node = tuple[str, str, str]
 """(GPU, "Node" or "Affinity", number): a NUMA node that rocm-smi states for a GPU."""
 Fact = tuple[str, str, str]
-"""(GPU, name, value) of anything else that rocm-smi states for a GPU."""
+"""(GPU, name, value): any other fact that rocm-smi states for a GPU."""
 
 
 def recognised(text: str) -> bool:

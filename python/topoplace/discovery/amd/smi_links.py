@@ -1,4 +1,4 @@
-"""What the tables of AMD's tools tell about each pair of GPUs: a direct link, a way over xGMI, or a path over PCIe."""
+"""The connection of each pair of GPUs in the tables of AMD's tools: a direct link, a path over xGMI, or over PCIe."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ Cell = tuple[str, str, str, str]
 
 _SUBJECTS = ("weight", "type", "bandwidth", "hops")
 _CLOSED = ("DISABLED", "False")
-"""What the table of access says of a pair whose link is not in use."""
+"""Cells of the table of access for a pair whose link is not in use."""
 _MAX_SHOWN = 8
 _ACROSS_SOCKETS = 3
-"""The hops between two GPUs of different sockets; 2 is one CPU."""
+"""The number of hops between two GPUs of different sockets; 2 means one CPU."""
 
 
 def read(
@@ -30,7 +30,7 @@ def read(
 ) -> tuple[list[Entry], list[str]]:
     """Return the link of every pair that the tables describe, and notes.
 
-    speed: that of an xGMI link without a bandwidth; None if the GPUs' model is unknown.
+    speed: the speed of an xGMI link without a stated bandwidth; None if the GPUs' model is unknown.
     """
     pairs = list(combinations(range(len(gpus)), 2))
     if columns.keys().isdisjoint(_SUBJECTS):
@@ -76,7 +76,7 @@ def _others(
 
 
 def assumed(links: Sequence[Entry], columns: Columns, speed: LinkSpeed | None) -> tuple[LinkKind, ...]:
-    """Return the kinds of xGMI links in `links` whose speed is a guess, as no bandwidth and no model is given."""
+    """Return the kinds of xGMI links in `links` whose speed is a guess, as neither bandwidth nor model is stated."""
     silent = speed is None and any(map(_is_silent, _cells(columns, len(next(iter(columns.values()), ())))))
     found = {link.kind for _, _, link in links}
     return tuple(kind for kind in (LinkKind.XGMI, LinkKind.XGMI_RELAYED) if silent and kind in found)

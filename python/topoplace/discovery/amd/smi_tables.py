@@ -4,9 +4,9 @@ Each table has a title, a header of GPUs (GPU0 or a PCI address) and a row per G
 from the first of these that is present:
 - the weight: 15 is one xGMI link, 15 more is another GPU on the way, 40 and more is PCIe and the sockets on the way;
 - the bandwidth, as least-most in MB/s: of one lane and of all; "0-0" means no direct link;
-- the link type, which is XGMI for a way through other GPUs too;
+- the link type, which is XGMI also for a path through other GPUs;
 - the hops: 1 for all pairs of a hive, 2 through one CPU, 3 across sockets.
-A link whose access is disabled is none: the path is over PCIe.
+A link with disabled access does not count: the path is over PCIe.
 A path over PCIe is across sockets if its weight, its hops or the NUMA nodes of its GPUs say so.
 The JSON of both tools has the same tables; see `smi_json`.
 """
@@ -61,7 +61,7 @@ _WITHOUT_PLACE = {
     "DMA": re.compile(r'^DMA TABLE:|"dma"\s*:', re.MULTILINE),
     "directions": re.compile(r'^BI-DIRECTIONAL TABLE:|"bi_dir"\s*:', re.MULTILINE),
 }
-"""What amd-smi prints of links and a topology does not hold."""
+"""Tables of amd-smi on links that a topology does not store."""
 _DEVICE = re.compile(r"GPU[0-9]{1,5}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.[0-9a-fA-F]")
 # "GPU[0]", and "GPU 0" in old versions.
 _NUMA = re.compile(r"\s*GPU(?:\[| )([0-9]{1,5})\]?\s*:\s*\(Topology\) Numa (Node|Affinity):\s*(\S+)\s*")
@@ -73,7 +73,7 @@ _COMMAND = re.compile(r"\b(?:rocm|amd)-smi\s.*$")
 _NODE = re.compile(r"-?[0-9]{1,10}")
 _MAX_NODE = 1 << 16
 _SPARE = ("hops", "access")
-"""The tables that only add to the others; a text of which such a table is damaged is read without it."""
+"""The tables that only add to others; a text with such a table damaged is read without the table."""
 _WORST_FIRST = ("DISABLED", "False", "N/A", "True", "ENABLED")
 """The cells of the table of access."""
 _FACT = re.compile(r"\s*GPU(?:\[| )([0-9]{1,5})\]?\s*:\s*([A-Za-z() ]{1,40}?)\s*:\s*(\S(?:.*\S)?)\s*")
@@ -83,7 +83,7 @@ _FACTS = {
     "Unique ID": "uuid",
     "PCI Bus": "bus",
 }
-"""What rocm-smi tells of a GPU, by its words, and the key of it in `_Found.facts`."""
+"""The keys in `_Found.facts` of the facts that rocm-smi states for a GPU, by its words."""
 _UNIQUE = re.compile(r"0x[0-9a-fA-F]{1,16}")
 
 
@@ -105,9 +105,9 @@ def parse(
 ) -> Topology:
     """Read the topology from the output of `rocm-smi --showtopo…` or `amd-smi topology`.
 
-    gpu_model: such as "MI250X"; it sets the speed of an xGMI link if the text has no bandwidth.
-    pcie_gb_per_s: GB/s assumed for every pair without a direct link. Each NUMA node counts as one socket.
-    Raises TopologyError naming the line and the cell.
+    gpu_model: model, such as "MI250X", for the speed of an xGMI link if the text has no bandwidth; None if unknown.
+    pcie_gb_per_s: GB/s assumed for every pair without a direct link. Each NUMA node counts as one socket. Raises
+    TopologyError naming the line and the cell.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     speed = None if gpu_model is None else _known_model(gpu_model)

@@ -2,5 +2,5 @@
 
 To change:
 
-- Which types count, and what they become: `hwloc_machine.py`; XML: `hwloc_xml.py`; console: `lstopo_console.py`.
+- Types of objects that count, and their meaning: `hwloc_machine.py`; XML: `hwloc_xml.py`; console: `lstopo_console.py`.
 """

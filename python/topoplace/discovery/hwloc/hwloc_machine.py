@@ -1,10 +1,10 @@
 """Conversion of hwloc's object tree, read from hwloc's XML or from lstopo's console text, to a Topology.
 
 hwloc's objects form a tree: packages (sockets) with NUMA nodes and processing units, and below them the bridges, PCI
-devices and OS devices that are near. An accelerator is a PCI device that some driver offers as a co-processor, a
-display device of NVIDIA or AMD, or a processing accelerator of some makers of those for machine learning, such as
-Gaudi. Other devices of these classes, such as FPGAs, are noted. The small display chips that boards have for their
-console do not count.
+devices and OS devices that are near. An accelerator is a PCI device of one of three types: one that a driver offers as
+a co-processor, a display device of NVIDIA or AMD, or a processing accelerator for machine learning, such as Gaudi.
+Other devices of these classes, such as FPGAs, are noted. The small display chips that boards have for their console do
+not count.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ MAX_PORTS = 256
 _MOST_KINDS = 8
 
 GPU_MEMORY = "GPUMemory"
-"""The subtype of a NUMA node that is the memory of the GPU in its PCIBusID."""
+"""The subtype of a NUMA node that is the memory of a GPU, the one at the node's PCIBusID."""
 
 NVIDIA, AMD, CRAY = 0x10DE, 0x1002, 0x17DB
 _MAKER_OF_VENDOR = {
@@ -79,7 +79,7 @@ _SLOWEST_SOCKETS = SPEEDS["socket-broadwell"]
 
 
 _PORTS_OF_A_SWITCH = 2
-"""An accelerator and the lower port of its switch; more on the way to a bridge are another switch."""
+"""Largest number of ports of one switch on the way to a bridge (accelerator, lower port); more mean another switch."""
 _NO_INFOS: Mapping[str, str] = MappingProxyType({})
 
 
@@ -88,10 +88,10 @@ class Thing:
     """One object of hwloc's tree; fields that do not apply to its type stay empty."""
 
     type: str
-    """In hwloc's words: Package, NUMANode, PU, Bridge, PCIDev, OSDev, ..."""
+    """Type as hwloc names it: Package, NUMANode, PU, Bridge, PCIDev, OSDev, ..."""
     parent: Thing | None = None
     line: int = 0
-    """Its line in the text, from 1."""
+    """Number of its line in the text, from 1."""
     os_index: int | None = None
     gp_index: int | None = None
     name: str = ""
@@ -103,7 +103,7 @@ class Thing:
     nodes: int = 0
     """The set of NUMA nodes near it, as bits."""
     bus_id: str | None = None
-    """PCI address, if it has one."""
+    """PCI address; None without one."""
     is_port: bool = False
     """True for a bridge from PCI to PCI: a root port, or a port of a switch."""
     pci_class: int = 0
@@ -157,11 +157,11 @@ class Bandwidths:
 
 @dataclass(frozen=True, slots=True)
 class Assumed:
-    """Speeds assumed for links that hwloc gives no speed for."""
+    """Speeds assumed for links for which hwloc states no speed."""
 
     pcie_gb_per_s: float
     socket_gb_per_s: float | None
-    """None means the speed of the processor's model."""
+    """GB/s between sockets; None means the speed of the processor's model."""
 
     def __post_init__(self) -> None:
         _checks.positive(self.pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -437,12 +437,12 @@ def _is_lone_port(thing: Thing) -> bool:
 
 
 def is_needed(type_name: str) -> bool:
-    """Return True if objects of this hwloc type are needed themselves, not only for the objects below them."""
+    """Return True if objects of this hwloc type are needed, and not only the objects below them."""
     return type_name in ("Package", "NUMANode", "Bridge", "PCIDev", "OSDev")
 
 
 def is_accelerator(thing: Thing) -> bool:
-    """Return True if a PCI device is an accelerator: a co-processor of some driver, or a GPU by class and vendor."""
+    """Return True if a PCI device is an accelerator: a co-processor of a driver, or a GPU by class and vendor."""
     of_amd = thing.vendor == AMD and thing.device not in _BOARD_CHIPS
     is_gpu = of_amd or thing.vendor == NVIDIA or is_nameless(thing)
     is_of_another = thing.vendor in _OTHER_MAKERS and thing.pci_class in _WITHOUT_SCREEN

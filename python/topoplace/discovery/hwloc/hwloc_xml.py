@@ -56,7 +56,7 @@ def parse(
     lists no links between switches.
     pcie_gb_per_s: GB/s of PCIe links of unknown speed.
     socket_gb_per_s: GB/s between sockets; None means the value for the processor's model, or the slowest known value.
-    Raises TopologyError naming the line, and for a machine without an accelerator.
+    Raise TopologyError naming the line, and for a machine without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)
     document = xml_tree.read(decode.decoded(data), "hwloc's XML")

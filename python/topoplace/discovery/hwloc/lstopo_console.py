@@ -73,7 +73,7 @@ def parse(
     note. If the text omits vendors, only display devices without a screen count.
     pcie_gb_per_s: GB/s of PCIe links of unknown speed.
     socket_gb_per_s: GB/s between sockets; None means the value for the processor's model, or the slowest known value.
-    Raises TopologyError naming the line, and for a machine without an accelerator.
+    Raise TopologyError naming the line, and for a machine without an accelerator.
     """
     assumed = hwloc_machine.Assumed(pcie_gb_per_s, socket_gb_per_s)
     text = decode.decoded(data)

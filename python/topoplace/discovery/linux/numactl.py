@@ -41,9 +41,9 @@ class NumaNode:
 
     id: int
     cpus: tuple[int, ...]
-    """Numbers of its CPUs, ascending; () for a node that has only memory."""
+    """Numbers of its CPUs, ascending; () for a node with only memory."""
     size_mb: int | None = None
-    """Its memory in MB as the tool counts it, if known."""
+    """Its memory in MB as the tool counts it; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ def parse(data: str | bytes) -> NumaNodes:
     """Read the NUMA nodes from the output of `numactl --hardware`.
 
     If the last rows of the distance matrix are missing, these distances stay unknown, with a note. Lines above and
-    below the output are left out, with a note. CPUs may go on in the next line. Raises TopologyError naming the line
+    below the output are ignored, with a note. CPUs may continue in the next line. Raise TopologyError naming the line
     and the value, or the node for which lines are missing.
     """
     text = decode.decoded(data)
@@ -250,9 +250,8 @@ def joined(topology: Topology, numa: NumaNodes, *, socket_distance: int = SOCKET
     """Return `topology`, one machine, with sockets and CPUs from `numa` for every GPU whose NUMA node is known.
 
     socket_distance: NUMA nodes nearer to each other than this share a socket. A GPU whose NUMA node has no CPUs gets
-    those of the nearest node that has some.
-    Raises TopologyError for several machines, for a GPU of a node missing in `numa`, and for several nodes without any
-    known distance between them.
+    those of the nearest node with CPUs. Raises TopologyError for several machines, for a GPU of a node missing in
+    `numa`, and for several nodes without any known distance between them.
     """
     if topology.num_machines != 1:
         raise TopologyError(f"topology has {topology.num_machines} machines; NUMA nodes are of one")

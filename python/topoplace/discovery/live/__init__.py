@@ -2,6 +2,6 @@
 
 To change:
 
-- Which tools run, in which order: `discover.py`; how they run: `programs.py`.
-- Counters of traffic: `counters.py`; what `dcgmi` prints: `discovery/nvidia/dcgm_rates.py`.
+- The tools that run, and their order: `discover.py`; how they run: `programs.py`.
+- Counters of traffic: `counters.py`; the output of `dcgmi`: `discovery/nvidia/dcgm_rates.py`.
 """

@@ -1,4 +1,4 @@
-"""Traffic counters of this host's GPUs, by NVML or by DCGM: what GPUs send each other while a program runs."""
+"""Traffic counters of this host's GPUs, by NVML or DCGM: the bytes that GPUs send each other while a program runs."""
 
 from __future__ import annotations
 
@@ -35,22 +35,22 @@ class CounterTraffic:
     seconds: float
     gpus: tuple[int, ...]
     sent: Bytes
-    """(k, k): from the GPU of the row to the GPU of the column, over NVLinks that join the two."""
+    """(k, k) bytes from the GPU of the row to the GPU of the column, over NVLinks that join the two."""
     elsewhere: Bytes
-    """(k,): over NVLinks whose other end is none of these GPUs, such as an NVSwitch, or is not given."""
+    """(k,) bytes over NVLinks whose other end is none of these GPUs, such as an NVSwitch, or is unknown."""
     pcie: Bytes
-    """(k,): over PCIe, to other GPUs or to the host, from rates measured now and then."""
+    """(k,) bytes over PCIe, to other GPUs or to the host, from rates sampled at intervals."""
 
     @property
     def pairs_are_told(self) -> bool:
-        """True if counters tell which GPU sent to which; False if `by_pair` divides traffic evenly."""
+        """Return True if counters state the receiving GPU; False if `by_pair` divides traffic evenly."""
         return bool(self.sent.any() and not self.elsewhere.any())
 
     def by_pair(self) -> Bytes:
         """Return the (k, k) bytes from GPU to GPU, for `JobGraph.from_traffic`.
 
-        What a GPU sent `elsewhere` counts in equal parts to the others, as in data-parallel training; so does what it
-        sent over PCIe, if no GPU used an NVLink.
+        The bytes of a GPU in `elsewhere` count in equal parts to the others, as in data-parallel training. So do its
+        bytes over PCIe, if no GPU used an NVLink.
         """
         others = len(self.gpus) - 1
         nvlink = bool(self.sent.any() or self.elsewhere.any())
@@ -83,12 +83,12 @@ class _Source(Protocol):
 def record(
     wait: Callable[[float], bool], *, gpus: Sequence[int] | None = None, interval_s: float = 0.5
 ) -> CounterTraffic:
-    """Record what this host's GPUs send each other until `wait` returns True.
+    """Record the bytes that this host's GPUs send each other until `wait` returns True.
 
-    wait: gets `interval_s`, waits at most that many seconds, and returns whether the recording ends; `Event.wait` of
-    `threading` is one. gpus: different GPU numbers, by default all. interval_s: seconds between readings, above 0.
-    Sources are NVML (the extra `nvml`), which tells pairs of GPUs, and `dcgmi`, which does not. TopologyError if
-    neither can tell, with the reason of each. ValueError for GPUs that do not exist or are given twice.
+    wait: called with `interval_s`, waits at most that many seconds, and returns True to end the recording, such as
+    `Event.wait` of `threading`. gpus: different GPU numbers; None for all. interval_s: seconds between readings, above
+    0. Sources are NVML (the extra `nvml`), which states pairs of GPUs, and `dcgmi`, which does not. Raise
+    TopologyError, with the reason of each, if neither works, and ValueError for GPUs that do not exist or are repeated.
     """
     _checks.positive(interval_s, "interval_s", ValueError)
     wanted = None if gpus is None else _numbers(gpus)

@@ -1,6 +1,6 @@
 """Discovery of this host's GPUs by the libraries and tools of their vendors; the other readers parse the output.
 
-With `programs`, the only module of the library that runs programs or reads the machine's own files.
+Only this module and `programs` run programs or read the machine's own files.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def discover(*, kfd_tree: str | os.PathLike[str] = _KFD_TREE) -> Topology:
     """Return this host's topology from the first source that finds a GPU, with sockets and CPUs completed by `numactl`.
 
     Sources, in this order: NVML (the extra `nvml`), nvidia-smi, AMD's driver (`kfd_tree`), rocm-smi, lstopo of hwloc.
-    If all fail, raises TopologyError with the reason of each.
+    If all fail, raise TopologyError with the reason of each.
     """
     sources: dict[str, Callable[[], Topology]] = {
         "NVML": _from_nvml,

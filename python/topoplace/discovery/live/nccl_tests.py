@@ -13,19 +13,19 @@ from topoplace.discovery.measurements import p2p_and_nccl_tests
 from topoplace.errors import TopologyError
 
 _SIZES = 8
-"""The smallest message is this part of the largest; sizes double from one to the next."""
+"""The largest message divided by the smallest; each size is twice the one before."""
 _MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
 class AllReducePerf:
-    """How `all_reduce_perf` is run; ValueError names a wrong argument.
+    """The settings of `all_reduce_perf`; ValueError names a wrong argument.
 
     NCCL uses rings, as `collective.ring_bandwidth` rates them, unless the environment has another NCCL_ALGO.
     """
 
     program: str = "all_reduce_perf"
-    """Its name on the PATH, or its path."""
+    """Name of the program on the PATH, or its path."""
     largest_mib: int = 1024
     """The largest message, in MiB; the smallest is an eighth of it."""
     timeout_s: float = 300.0
@@ -44,9 +44,8 @@ class AllReducePerf:
     def bus_bandwidth(self, gpus: Sequence[int]) -> float:
         """Return the highest bus bandwidth of an all-reduce among `gpus` over the sizes of messages, GB/s.
 
-        gpus: in the order in which the program sees them, by their numbers in PCI order.
-        Raises NotHereError if the program is not installed, fails, does not end in time, or prints no bus bandwidth of
-        these GPUs.
+        gpus: in the order in which the program sees them, by their numbers in PCI order. Raise NotHereError if the
+        program is not installed, fails, does not end in time, or prints no bus bandwidth of these GPUs.
         """
         largest = self.largest_mib * _MEBIBYTE
         arguments = ("-b", largest // _SIZES, "-e", largest, "-f", 2, "-g", len(gpus))

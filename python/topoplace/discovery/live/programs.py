@@ -21,13 +21,13 @@ _CHUNK = 1 << 16
 
 
 class NotHereError(Exception):
-    """A reason why a source has no information about this host."""
+    """A source has no information about this host; the message states the reason."""
 
 
 def found(program: str) -> str | None:
     """Return the path of `program`, None if it is not installed; only absolute entries of PATH are searched.
 
-    A relative entry, or an empty one, names the directory of whoever starts Python, and its files are not trusted.
+    A relative or empty entry means the current directory, whose files are not trusted.
     """
     entries = os.environ.get("PATH", os.defpath).split(os.pathsep)
     return shutil.which(program, path=os.pathsep.join(filter(os.path.isabs, entries)))
@@ -38,8 +38,8 @@ def output(
 ) -> str:
     """Return what `program` prints.
 
-    environment: variables that are set for it, besides those of this process.
-    Raises NotHereError if the program is not installed, fails, takes more than `timeout_s` seconds, or prints more than
+    environment: variables to set for the program, in addition to those of this process. Raise NotHereError if the
+        program is not installed, fails, takes more than `timeout_s` seconds, or prints more than
     `MAX_BYTES`.
     """
     path = found(program)

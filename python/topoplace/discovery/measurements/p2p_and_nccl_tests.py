@@ -53,10 +53,10 @@ def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]
     """Return (n, n) GB/s in one direction between the GPUs measured in `data`: symmetric, 0 on the diagonal.
 
     peer_access: read the matrix of p2pBandwidthLatencyTest with peer access (True) or without (False). A pair has the
-    slower of its two directions. Without a matrix of copies in one direction, it has half of what copies in both
-    directions at once carry. In output of NCCL's tests, a pair has the speed of its own run of two GPUs. If there
-    is none, it has that of the fastest run with both GPUs.
-    Raises TopologyError naming the line, or a pair of GPUs that was not measured.
+    slower of its two directions. Without a matrix of copies in one direction, it has half the speed of copies in both
+    directions at the same time. In output of NCCL's tests, a pair has the speed of its own run of two GPUs. If there is
+    none, it has that of the fastest run with both GPUs. Raise TopologyError naming the line, or a pair of GPUs that
+    was not measured.
     """
     peer_access = _checks.flag(peer_access, "peer_access", TopologyError)
     text = decode.decoded(data, _WHAT)
@@ -71,7 +71,7 @@ def parse(data: str | bytes, *, peer_access: bool = True) -> NDArray[np.float64]
 
 
 def notes(data: str | bytes) -> tuple[str, ...]:
-    """Return what `parse` assumes of `data`, one sentence each."""
+    """Return the assumptions of `parse` about `data`, one sentence each."""
     titles = [match for _, line in _lines(decode.decoded(data, _WHAT)) if (match := _TITLE.fullmatch(line))]
     if not titles or any(match[1] == "Uni" for match in titles):
         return ()
@@ -83,7 +83,7 @@ def notes(data: str | bytes) -> tuple[str, ...]:
 def bus_bandwidth(data: str | bytes) -> tuple[int, float]:
     """Return the number of GPUs of a run of NCCL's or RCCL's tests, and its highest bus bandwidth, GB/s.
 
-    Raises TopologyError naming a wrong line, or unless `data` is the output of one run with a bus bandwidth.
+    Raise TopologyError naming a wrong line, or unless `data` is the output of one run with a bus bandwidth.
     """
     runs = _runs(_lines(decode.decoded(data, _WHAT)))
     if len(runs) != 1:

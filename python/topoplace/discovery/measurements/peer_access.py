@@ -1,6 +1,6 @@
-"""Reader of the lines with which p2pBandwidthLatencyTest begins: the GPUs, and which may access whose memory.
+"""Reader of the first lines of p2pBandwidthLatencyTest: the GPUs, and the pairs with access to each other's memory.
 
-A text with the matrices of speeds is measured speeds; this is for one that ends before them.
+This reader is for texts that end before the matrices of speeds; others contain measured speeds.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def parse(
 ) -> Topology:
     """Read the GPUs and the pairs with direct access, of kind `LinkKind.UNKNOWN`; others have a path through the host.
 
-    gpu_model: the model of every GPU. pcie_gb_per_s: GB/s assumed for every pair. Raises TopologyError naming the line.
+    gpu_model: the model of every GPU. pcie_gb_per_s: GB/s assumed for every pair. Raise TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)

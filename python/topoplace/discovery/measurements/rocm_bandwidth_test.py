@@ -46,9 +46,9 @@ def parse(
 ) -> Topology:
     """Read the copies from GPU to GPU in the output of `rocm-bandwidth-test` as a topology.
 
-    A pair has the slower of its two directions, and a link of unknown kind.
-    default_gb_per_s: GB/s assumed for pairs that were not measured in both directions.
-    Raises TopologyError naming the line. It is also raised if no copies between GPUs in one direction were measured.
+    A pair has the slower of its two directions, and a link of unknown kind. default_gb_per_s: GB/s assumed for pairs
+    that were not measured in both directions. Raise TopologyError naming the line, also if no copies between GPUs in
+    one direction were measured.
     """
     default_gb_per_s = _checks.positive(default_gb_per_s, "default_gb_per_s", TopologyError)
     tables, known = _read(decode.decoded(data))

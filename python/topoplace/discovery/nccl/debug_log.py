@@ -104,9 +104,9 @@ def parse(
 ) -> Topology:
     """Read the machines of the ranks whose log is in `data`.
 
-    gpu_model: the model of every GPU; it sets the speed of NVLinks of a clique, which a log without a graph lacks.
-    machine: the name of a machine whose lines have lost the name of their host.
-    Raises TopologyError naming the line if no line tells a GPU.
+    gpu_model: the model of every GPU, for the speed of a clique's NVLinks, which a log without a graph lacks. machine:
+    the name of a machine whose lines lack the name of their host. Raise TopologyError, naming the line, if no line
+    states a GPU.
     """
     gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)
     log = _read(decode.decoded(data, "a log of NCCL"))

@@ -31,7 +31,7 @@ _MAX_MBYTES = 10_000_000
 
 @dataclass(frozen=True, slots=True)
 class PlacedGpu:
-    """A GPU with its place in the PCI tree."""
+    """A GPU with its position in the PCI tree."""
 
     device: PciDevice
     name: str
@@ -67,7 +67,7 @@ class Lanes:
     def of(self, gpu: Element, tag: str) -> LinkSpeed:
         """Return kind and speed of the links of `gpu` with the XML tag `tag`, "nvlink" or "xgmi".
 
-        TopologyError if neither the file nor an argument of the caller gives the speed.
+        Raise TopologyError if neither the file nor an argument of the caller states the speed.
         """
         known = self._known(gpu, tag)
         if self.gb_per_s is not None:

@@ -49,7 +49,7 @@ class PciDevice:
 
 
 class PciPlace(Protocol):
-    """Where a device is in the tree."""
+    """Protocol of a device's position in the tree."""
 
     @property
     def cpu(self) -> int:
@@ -126,7 +126,7 @@ def _tree(cpus: Sequence[Element], given: frozenset[str], ignored: Counter[str])
 
 
 def unread(tags: Counter[str]) -> list[str]:
-    """Return a note for each tag in `tags`, the number of XML elements by tag that were not read."""
+    """Return a note for each tag in `tags`, which counts the XML elements that were not read, by tag."""
     return [f"Elements that were not read: {_checks.shown(tag)}, {tags[tag]} times." for tag in sorted(tags)]
 
 

@@ -1,9 +1,9 @@
 """The graph of the system that NCCL and RCCL print into a debug log, and the machines that it shows.
 
-The graph is one tree per CPU. A line begins at the column of the device above it, and tells the link to its device and
-the GB/s that NCCL expects of it: "+ PCI[24.0] - GPU/0-1B000 (3)". Links other than PCI end at a device without lines of
-its own. In a name, what precedes the hyphen is the host, which old logs leave out; what follows it is a bus id for
-GPUs, switches and adapters, a NUMA node for CPUs, and a number for networks.
+The graph is one tree per CPU. A line begins at the column of the device above it, and states the link to its device and
+the GB/s that NCCL expects: "+ PCI[24.0] - GPU/0-1B000 (3)". Links other than PCI end at a device without lines of its
+own. In a name, what precedes the hyphen is the host, which old logs leave out; what follows it is a bus id for GPUs,
+switches and adapters, a NUMA node for CPUs, and a number for networks.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _SOCKETS_OF_INTEL = {
 }
 _INTEL = ("1", "1")
 _IDLE_GB_PER_S = 3.0
-"""The most that NCCL expects of PCIe 1, to which idle links and virtual machines fall back."""
+"""Largest GB/s that NCCL expects of PCIe 1, to which idle links and virtual machines fall back."""
 _DIRECT = {"NVL": LinkKind.NVLINK, "XGMI": LinkKind.XGMI, "XGM": LinkKind.XGMI}
 _MAX_DEVICES = 4096
 _FEW = 0.01
@@ -55,7 +55,7 @@ class _GraphDevice:
 
 @dataclass(slots=True)
 class Host:
-    """What a graph shows of one host."""
+    """The devices and links of one host in a graph."""
 
     cpus: list[_GraphDevice] = field(default_factory=list[_GraphDevice])
     gpus: list[_GraphDevice] = field(default_factory=list[_GraphDevice])
@@ -74,7 +74,7 @@ class Host:
 
 @dataclass(slots=True)
 class SystemGraph:
-    """The hosts of one graph by their number in it, and what its text leaves open."""
+    """The hosts of one graph by their number in it, and notes on facts that its text does not state."""
 
     hosts: dict[str, Host] = field(default_factory=dict[str, Host])
     notes: list[str] = field(default_factory=list[str])
@@ -164,7 +164,7 @@ def machine(
     name: str,
     label: str,
 ) -> Topology:
-    """Return the machine that a host of the graph is; the speeds are those that NCCL expects.
+    """Return the machine of a host of the graph, with the speeds that NCCL expects.
 
     number_of: numbers of GPUs by bus id, as the driver counts. adapter_names: names of networks by number.
     """

@@ -68,19 +68,17 @@ def parse(
 ) -> Topology:
     """Read the topology from `data`, a system file of NCCL or RCCL; speeds are nominal.
 
-    Several hosts in one file, as jobs over multi-node NVLink write it, become a cluster with one NVLink domain. GPUs
+    Several hosts in one file, such as jobs over multi-node NVLink write, become a cluster with one NVLink domain. GPUs
     are numbered as in the file, or by bus id in a skeleton. NUMA nodes, PCIe switches and NVSwitches are components. A
     link from a GPU to itself has no known target: it is not counted, and reported in `notes`.
 
     gpu_model: the model of every GPU; it sets the speed of an NVLink or xGMI link. If it is None, the compute
-    capability or AMD architecture in the file sets the speed.
-    lane_gb_per_s: GB/s of one such link in one direction, instead of the model's.
-    pcie_gb_per_s: GB/s assumed for a PCIe link, or between two CPUs, without a speed in the file; `notes` states this.
-    assume_no_nvlink: only for a file that does not list NVLinks, and for GPUs with links to themselves. If False, a
-    pair of them has a link of kind `LinkKind.UNKNOWN` with the speed of its PCIe path; if True, it has only the PCIe
-    path.
-    gpu_bus_ids: the PCI devices without a class that are GPUs; all other devices without a class are network adapters.
-    Raises TopologyError naming the line.
+    capability or AMD architecture in the file sets the speed. lane_gb_per_s: GB/s of one such link in one direction,
+    instead of the model's. pcie_gb_per_s: GB/s assumed for a PCIe link, or between two CPUs, without a speed in the
+    file; `notes` states this. assume_no_nvlink: only for a file that does not list NVLinks, and for GPUs with links to
+    themselves. If False, a pair of them has a link of kind `LinkKind.UNKNOWN` with the speed of its PCIe path; if True,
+    it has only the PCIe path. gpu_bus_ids: the PCI devices without a class that are GPUs; all other devices without a
+    class are network adapters. Raise TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     assume_no_nvlink = _checks.flag(assume_no_nvlink, "assume_no_nvlink", TopologyError)

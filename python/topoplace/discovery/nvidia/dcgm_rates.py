@@ -1,4 +1,4 @@
-"""Reader of `dcgmi dmon`: what each GPU sends per second over PCIe and NVLink."""
+"""Reader of `dcgmi dmon`: the bytes that each GPU sends per second over PCIe and NVLink."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import re
 from typing import Final
 
 FIELDS: Final = (1009, 1011)
-"""DCGM's numbers of the fields to ask for: bytes per second sent over PCIe, and over all NVLinks."""
+"""DCGM's numbers of the fields to request: bytes per second sent over PCIe, and over all NVLinks."""
 _ROW: Final = re.compile(r"\s*GPU\s+(\d{1,4})\s+(\S+)\s+(\S+)\s*")
 
 
 def parse(text: str) -> dict[int, tuple[float, float]]:
-    """Return by GPU the bytes per second over PCIe and NVLink, the last row of each; 0 for what is N/A.
+    """Return, by GPU, the bytes per second over PCIe and NVLink in its last row; 0 for N/A.
 
-    text: output of `dcgmi dmon -e 1009,1011`. ValueError if it has no row of a GPU, or a value is neither N/A nor a
-    number of at least 0.
+    text: output of `dcgmi dmon -e 1009,1011`. Raise ValueError if it has no row of a GPU, or a value is neither N/A nor
+    a number of at least 0.
     """
     rates: dict[int, tuple[float, float]] = {}
     for line, row in enumerate(text.splitlines(), 1):

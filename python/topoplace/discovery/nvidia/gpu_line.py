@@ -56,7 +56,7 @@ def refuse_elided(number: int, line: str) -> None:
 
 
 def refuse_cut_off(number: int, line: str) -> None:
-    """Raise TopologyError if the line begins to introduce a GPU, and does not end as `nvidia-smi` prints it."""
+    """Raise TopologyError if the line introduces a GPU but is cut off before its end."""
     if _BEGUN.fullmatch(line):
         raise TopologyError(
             f"line {number}: {_checks.shown(line.strip(), 80)} is cut off, or not as `nvidia-smi` prints it; "
@@ -65,7 +65,7 @@ def refuse_cut_off(number: int, line: str) -> None:
 
 
 def lost_gpu(line: str) -> str | None:
-    """Return the note on a GPU that `line` tells to be lost; None for any other line."""
+    """Return the note on a GPU that `line` reports as lost; None for any other line."""
     match = _LOST.fullmatch(line.rstrip()) if len(line) <= _MAX_LINE else None
     if match is None:
         return None
@@ -74,7 +74,7 @@ def lost_gpu(line: str) -> str | None:
 
 
 def missing_gpus(names: Iterable[str]) -> Iterator[str]:
-    """Yield a note if the numbers in `names`, such as GPU0 and GPU2, leave some out, or begin above 0."""
+    """Yield a note if the numbers in `names`, such as GPU0 and GPU2, have a gap or begin above 0."""
     numbers = {int(match[1]) for name in names if (match := re.fullmatch("GPU([0-9]{1,4})", name))}
     first = min(numbers, default=0)
     if first:  # the part of a machine that a job or a container has

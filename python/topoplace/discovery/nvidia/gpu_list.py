@@ -40,7 +40,7 @@ class ListedGpu:
 
     @property
     def has_devices(self) -> bool:
-        """Return True if it has slices, all with the UUIDs by which processes use them."""
+        """Return True if the GPU has slices, all with the UUIDs by which processes use them."""
         return bool(self.slices) and all(part.uuid for part in self.slices)
 
 
@@ -50,7 +50,7 @@ class ListedSlice:
 
     number: int
     compute: int
-    """Its number of compute slices."""
+    """Number of its compute slices."""
     memory_gb: int
     uuid: str | None
     line: int
@@ -59,7 +59,7 @@ class ListedSlice:
 def recognised(text: str) -> bool:
     """Return True if `text` looks like the output of `nvidia-smi -L`.
 
-    It has a GPU in the first three lines that are not blank, and no line about NVLinks.
+    Such a text has a GPU in the first three lines that are not blank, and no line about NVLinks.
     """
     lines = [line for _, line in decode.numbered_lines(text[:65536]) if line.strip()]
     if any(re.search(r"^\s*Link\b|\bNVML:|\bNVLink$", line, re.IGNORECASE) for line in lines):
@@ -68,7 +68,7 @@ def recognised(text: str) -> bool:
 
 
 def read(data: str | bytes) -> tuple[ListedGpu, ...]:
-    """Return the GPUs in `data` with their slices, in the order of the text. Raises TopologyError naming the line."""
+    """Return the GPUs in `data` with their slices, in the order of the text. Raise TopologyError naming the line."""
     found: dict[int, ListedGpu] = {}
     here: ListedGpu | None = None
     text = decode.decoded(data, "the list of GPUs")
@@ -120,7 +120,7 @@ def parse(
     slices_per_gpu: the number of compute slices of a GPU whose model is unknown (7 for an A100 or H100, 4 for an A30).
     pcie_gb_per_s: GB/s assumed for every pair, as the text describes no links. Two whole GPUs have a link of kind
     `LinkKind.UNKNOWN`. A slice has only paths through the host, because no other GPU can reach it directly.
-    Raises TopologyError naming the line.
+    Raise TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     if slices_per_gpu is not None:

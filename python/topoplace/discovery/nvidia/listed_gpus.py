@@ -1,4 +1,6 @@
-"""What lines of `nvidia-smi -L` next to a matrix tell about its GPUs, and what of it the matrix has no place for."""
+"""Facts about the GPUs of a matrix in lines of `nvidia-smi -L` next to it, and notes on those that do not fit the
+matrix.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +37,11 @@ class Listed:
         return {*self.slices, *(gpu.line for gpu in self.gpus)}
 
     def models(self) -> dict[str, str]:
-        """Return the models by the names of the GPUs; not those that differ."""
+        """Return the models by the names of the GPUs, without contradictory ones."""
         return _agreed((gpu.name, gpu.model) for gpu in self.gpus)
 
     def uuids(self) -> dict[str, str]:
-        """Return the UUIDs by the names of the GPUs; not those that differ."""
+        """Return the UUIDs by the names of the GPUs, without contradictory ones."""
         return _agreed((gpu.name, gpu.uuid) for gpu in self.gpus if gpu.uuid is not None)
 
     def notes(self, known: Collection[str]) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""A matrix of `nvidia-smi topo -m` as a table of Markdown, or as a comment of a script, as the tool would print it."""
+"""Conversion of a matrix of `nvidia-smi topo -m` in a Markdown table, or in comments, to the tool's form."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _COMMENT = re.compile(r"\s*(?:#|//)(?=\s+(?:GPU|NIC)[0-9]|\s+mlx[0-9]+_[0-9])")
 
 
 def as_printed(lines: Iterable[str]) -> Iterator[str]:
-    """Yield `lines` with the bars of tables, and the comment signs before a matrix, taken away.
+    """Yield `lines` without the bars of tables and the comment signs before a matrix.
 
     The column of a table without a title has the names of the rows. It comes first, then devices and affinities.
     """

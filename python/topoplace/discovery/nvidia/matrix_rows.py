@@ -1,8 +1,8 @@
-"""Header and rows of the matrix that `nvidia-smi topo -m` prints, whatever became of its blanks on the way.
+"""Header and rows of the matrix that `nvidia-smi topo -m` prints, even if copying changed its blanks.
 
-Columns are separated by tabs or aligned by blanks, and a narrow column may touch the next, also in the header.
-Affinity cells may be empty, the rows of network adapters may be missing, and the header too: a row then has the name of
-the column in which it has its X. Remarks may follow a row. What is left out of the topology becomes a note.
+Columns are separated by tabs or aligned by blanks, and a narrow column may touch the next, also in the header. Affinity
+cells may be empty, and the rows of network adapters may be missing. So may the header: the position of a row's X then
+names its column. Remarks may follow a row. Text that the topology does not use becomes a note.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Header:
     """The columns of the matrix."""
 
     index: int
-    """The index of its line, or that of the first row if the text has no header."""
+    """Index of the header's line, or of the first row if the text has no header."""
     devices: tuple[str, ...]
     titles: tuple[Word, ...]
 
@@ -83,9 +83,9 @@ class MatrixRow:
 
     line: int
     labels: tuple[str, ...]
-    """By column."""
+    """The labels by column."""
     affinity: Mapping[str, str]
-    """By title."""
+    """The affinities by title."""
 
 
 @dataclass(frozen=True)
@@ -95,9 +95,9 @@ class Matrix:
     header: Header
     rows: Mapping[str, MatrixRow]
     notes: tuple[str, ...]
-    """What the lines contain beyond the matrix, and what was guessed about them."""
+    """Notes on text beyond the matrix, and on assumptions about it."""
     end: int
-    """The index of the line with which another matrix begins, else the number of lines."""
+    """Index of the line at which another matrix begins, else the number of lines."""
 
 
 def recognised(lines: Sequence[str]) -> bool:
@@ -116,7 +116,7 @@ def recognised(lines: Sequence[str]) -> bool:
 
 
 def read(lines: Sequence[str]) -> Matrix:
-    """Return the matrix in `lines`, the text without terminal colours. Raises TopologyError naming the line."""
+    """Return the matrix in `lines`, the text without terminal colours. Raise TopologyError naming the line."""
     notes: list[str] = []
     header = _header_of_titles(lines) or _header_of_rows(lines, notes)
     where = f"line {header.index + 1}"

@@ -1,4 +1,4 @@
-"""NVIDIA's MIG slices: how many each GPU model has, and what texts tell that do not name them by UUID."""
+"""NVIDIA's MIG slices: their number on each GPU model, and slices in texts without UUIDs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MULTIPROCESSORS = {
 def described(number: int, model: str, multiprocessors: int, mib: int, whole_mib: int) -> str:
     """Return a slice in words, such as "MIG0 (3g, 20096 MiB)".
 
-    Its compute slices follow from its multiprocessors, or else from its share of the GPU's memory, which comes in
+    The number of compute slices follows from the multiprocessors, or else from the share of the GPU's memory, in
     eighths.
     """
     whole = slices_of(model) or 7
@@ -45,7 +45,7 @@ def described(number: int, model: str, multiprocessors: int, mib: int, whole_mib
 
 
 def note(gpu: str, slices: Sequence[str]) -> str:
-    """Return the note on a GPU in MIG mode whose slices have no UUID here, without which no process can use them."""
+    """Return the note on a GPU in MIG mode whose slices have no UUID in the text, so that no process can use them."""
     if not slices:
         return (
             f"{gpu} is in MIG mode without slices, so that no job can use it, and is marked unhealthy: "

@@ -1,7 +1,7 @@
-"""What the rest of a text tells about the GPUs of a matrix, foremost the speed of NVLinks of no given model.
+"""Facts about the GPUs of a matrix in the rest of a text, mainly the speed of NVLinks of an unstated model.
 
 The model may be named next to the matrix of `nvidia-smi topo -m`, by `nvidia-smi -L`, its table, or a report of an
-environment. If it is not, numbers of links, CPUs and adapters fit some machines only; such a speed is a guess.
+environment. If it is not, the numbers of links, CPUs and adapters fit only some machines; such a speed is a guess.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Guess:
 
     gb_per_s: float
     why: str = ""
-    """The models that the text fits, and by what, as the end of a sentence; "" if nothing is known."""
+    """The models that fit the text, and the reason, as the end of a sentence; "" if unknown."""
 
 
 def surrounding(lines: Sequence[str], rows: Mapping[str, MatrixRow]) -> Iterator[str]:

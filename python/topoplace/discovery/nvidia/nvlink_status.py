@@ -74,7 +74,7 @@ class GpuLinks:
 def recognised(text: str) -> bool:
     """Return True if `text` looks like the output of `nvidia-smi nvlink`.
 
-    It has a line about a GPU and, directly below or in that line, a link or a message that there are no links.
+    Such a text has a line about a GPU and, directly below or in that line, a link or a message that there are none.
     """
     last_was_gpu = False
     for number, line in decode.numbered_lines(text[:65536]):
@@ -88,7 +88,7 @@ def recognised(text: str) -> bool:
 def read(data: str | bytes) -> tuple[GpuLinks, ...]:
     """Return the NVLinks of every GPU in `data`, in the order of the GPUs' numbers.
 
-    Raises TopologyError naming the line, also for a shortened text, such as links 0 and 17 without those between.
+    Raise TopologyError naming the line, also for a shortened text, such as links 0 and 17 without those between.
     """
     found: dict[int, GpuLinks] = {}
     here: GpuLinks | None = None
@@ -135,7 +135,7 @@ def parse(
     bus_ids: the PCI addresses of the GPUs in the order of their numbers, which -R omits.
     lane_gb_per_s: GB/s of a link, instead of the rate printed by -s or else that of the model.
     pcie_gb_per_s: GB/s assumed for pairs without NVLink, and for pairs of unknown kind.
-    Raises TopologyError naming the line.
+    Raise TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     lane_gb_per_s = (

@@ -1,7 +1,7 @@
 """Reader of NVIDIA's management library, NVML, through the module `pynvml` of nvidia-ml-py.
 
-It reads model, UUID, PCI address, memory and near CPUs of every GPU, its active NVLinks with their other ends, and its
-MIG slices. A GPU whose memory has rows that could not be repaired is unhealthy.
+The reader returns model, UUID, PCI address, memory and near CPUs of every GPU, its active NVLinks with their other
+ends, and its MIG slices. A GPU whose memory has rows that could not be repaired is unhealthy.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def topology_of(library: Any, *, machine: str = "machine0") -> Topology:
     NVLinks have the nominal speed of their generation; if it is unknown, 25 GB/s, a note, and a mark in
     `Topology.assumed`. PCIe paths have the speed of the slowest known slot of a GPU, or 12 GB/s if none is known; a
     note says if some are unknown. The MIG slices of a GPU replace the GPU, and reach all other GPUs through the host.
-    Raises TopologyError if there is no GPU.
+    Raise TopologyError if there is no GPU.
     """
     ask = _Questions(library)
     count = library.nvmlDeviceGetCount()

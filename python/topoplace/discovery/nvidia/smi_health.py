@@ -1,4 +1,4 @@
-"""What `nvidia-smi -q` tells of the health of one GPU: why it cannot run jobs, and what an operator should look at."""
+"""The health of one GPU in `nvidia-smi -q`: why it cannot run jobs, and findings for an operator."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from topoplace import _checks
 
 Get = Callable[..., str | None]
-"""Returns the first value whose path ends with these words; None for one that is not given."""
+"""Function that returns the first value whose path ends with the given words; None without one."""
 
 _OUT_OF_ORDER = frozenset(("Reset", "GPU Reset", "Reboot", "Node Reboot", "Drain and Reset"))
 """Actions of recovery before which a GPU gets no new jobs. `Drain P2P` stops only traffic between GPUs."""
@@ -27,11 +27,11 @@ _SLOWDOWNS = {
     "hwpowerbrakeslowdown": "its power supply slows it down",
 }
 _OF_REASONS = ("", "clockseventreason", "clocksthrottlereason")
-"""What precedes the name of a reason of low clocks in the text, and in XML of new and of old drivers."""
+"""Prefixes of the name of a reason of low clocks: in the text, and in XML of new and of old drivers."""
 
 
 def faults(get: Get) -> Iterator[str]:
-    """Yield why a GPU cannot run jobs; nothing for one that can."""
+    """Yield the reasons why a GPU cannot run jobs; none for one that can."""
     if get("remappingfailureoccurred") in _YES or get("remappedrowfailure") in _YES:
         yield "rows of its memory could not be remapped"
     if get(*_HEALTH, "routeunhealthy") in _YES:
@@ -45,7 +45,7 @@ def faults(get: Get) -> Iterator[str]:
 
 
 def doubts(get: Get) -> Iterator[str]:
-    """Yield what is wrong with a GPU that can run jobs all the same."""
+    """Yield the faults of a GPU that can still run jobs."""
     pending = (get("remappedrows", "pending"), get("remappedrowpending"))
     if any(value in _YES for value in pending):
         yield "rows of its memory wait for a reset to be remapped"

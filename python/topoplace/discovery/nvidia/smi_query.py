@@ -1,9 +1,9 @@
-"""Reader of `nvidia-smi -q`, as text or, with -x, as XML: what the driver knows of each GPU of a machine.
+"""Reader of `nvidia-smi -q`, as text or, with -x, as XML: the driver's data on each GPU of a machine.
 
-These are read: model, UUID, PCI address, PCIe generation and width, memory, processes, health, and the state of
-the NVLink fabric. A GPU in MIG mode is unhealthy, as no job can have it whole; its slices, which have no UUID here, are
-noted. GPUs that have joined one fabric meet in its switches. How others are connected is not given: their links are of
-kind UNKNOWN. Both forms become one list of paths and values for each GPU.
+These are read: model, UUID, PCI address, PCIe generation and width, memory, processes, health, and the state of the
+NVLink fabric. A GPU in MIG mode is unhealthy, as no job can get it whole; its slices, which have no UUID here, are
+noted. GPUs that have joined one fabric meet in its switches. The connections of other GPUs are not stated: their links
+are of kind UNKNOWN. Both forms become one list of paths and values for each GPU.
 """
 
 from __future__ import annotations
@@ -162,8 +162,8 @@ def parse(
 ) -> Topology:
     """Read the GPUs of a machine.
 
-    pcie_gb_per_s: GB/s of every pair without NVLinks; by default that of the slowest GPU's PCIe link, if it is given.
-    Raises TopologyError if there is no GPU, or one appears twice.
+    pcie_gb_per_s: GB/s of every pair without NVLinks; None means that of the slowest GPU's PCIe link, if stated. Raise
+    TopologyError if there is no GPU, or one appears twice.
     """
     text = decode.decoded(data, "the log")
     blocks, notes = _blocks(text)

@@ -1,11 +1,10 @@
 """Reader of the table that `nvidia-smi` prints: the GPUs of a machine, and which of them are in use.
 
-A GPU is in use if the list of processes has one that computes on it, or if more of its memory is used than an
-idle GPU needs: processes in other containers are not listed. Graphics alone, such as a desktop, does not
-count. A GPU is unhealthy if it is lost, if several of its fields are ERR!, or if its compute mode is
-Prohibited. A GPU in MIG mode is unhealthy too, as no job can have it whole; its slices are noted, as the table lacks
-the UUIDs by which processes use them. The table does not tell how the GPUs are connected: their links are of kind
-UNKNOWN.
+A GPU is in use if the list of processes has one that computes on it, or if more of its memory is used than an idle GPU
+needs: processes in other containers are not listed. Graphics alone, such as a desktop, does not count. A GPU is
+unhealthy if it is lost, if several of its fields are ERR!, or if its compute mode is Prohibited. A GPU in MIG mode is
+also unhealthy, as no job can get it whole; its slices are noted, as the table lacks the UUIDs by which processes use
+them. The table does not state how the GPUs are connected: their links are of kind UNKNOWN.
 """
 
 from __future__ import annotations
@@ -42,19 +41,19 @@ _PROCESS = re.compile(
 _BORDER = re.compile(r"[|+=].*|[A-Z][a-z]{2} [A-Z][a-z]{2} .*")
 _COMMAND = re.compile(r"\bnvidia-smi[`:]*\s*$")
 _MIG_MODE = re.compile(r"\|\s*Enabled\*?\s*\|$")
-"""The star is for a mode that comes with the next reset."""
+"""The cell of MIG mode; the star marks a mode that starts with the next reset."""
 _ECC = re.compile(r".*\|\s*([0-9]{1,12})\s*\|")
-"""The line that begins a GPU, with the number of its volatile uncorrectable ECC errors."""
+"""The first line of a GPU, with the number of its volatile uncorrectable ECC errors."""
 _LINE = re.compile(r"^[ \t]*([|+][^\n]*)$", re.MULTILINE)
 """A line of the table."""
 _MODE = re.compile(r"\b(E\. Process|E\. Thread|Prohibited)\s*\|$")
 _PROCESSES = re.compile(r"^[ \t]*\|[ \t]*(?:Compute processes|Processes):", re.MULTILINE)
 _NO_HANDLE = re.compile(r"Unable to determine the device handle for GPU")
 _SEVERAL = 2
-"""Fields with ERR! that mean more than a broken fan or sensor."""
+"""Least number of fields with ERR! that means more than a broken fan or sensor."""
 _ELLIPSIS = re.compile(r"\.\.+$")
 IDLE_MIB = 1024
-"""Memory that the driver and its tools may use on a GPU without a job."""
+"""MiB that the driver and its tools may use on a GPU without a job."""
 _MIB = 1024**2
 _LONGEST = 160
 
@@ -139,7 +138,7 @@ def parse(
 ) -> Topology:
     """Read the GPUs of a machine. pcie_gb_per_s: GB/s assumed for every pair.
 
-    Raises TopologyError naming the line of a GPU that appears twice, or if there is none.
+    Raise TopologyError naming the line of a GPU that appears twice, or if there is no GPU.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     text = decode.decoded(data, "the table")

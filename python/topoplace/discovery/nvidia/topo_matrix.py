@@ -91,17 +91,17 @@ def parse(
     """Read the topology from the output of `nvidia-smi topo -m`.
 
     Sockets follow the NUMA affinity, or the CPU affinity if the NUMA affinity is unknown. Of several NUMA nodes near a
-    GPU, the first is kept if those behind it are memory of GPUs, else none. NVLinks are assumed to lead
-    to a switch if a GPU's row has more NVLinks in total than the GPU's model has. `notes` lists all assumptions.
+    GPU, the first counts if the others are memory of GPUs; otherwise, none does. NVLinks are assumed to lead to a
+    switch if a GPU's row has more NVLinks in total than the GPU's model has. `notes` lists all assumptions.
 
-    gpu_model: such as "V100" or "NVIDIA A100-SXM4-40GB"; it sets the speed of an NVLink. None takes the model that
-    lines next to the matrix name, as `nvidia-smi -L` does. Without such lines the speed is guessed (see
+    gpu_model: model, such as "V100" or "NVIDIA A100-SXM4-40GB", for the speed of an NVLink. None means the model in
+        lines next to the matrix, such as those of `nvidia-smi -L`. Without such lines the speed is guessed (see
     `nvlink_guess`), and `assumed` has the kind of these links.
-    pcie_gb_per_s: GB/s assumed of PCIe, for a path PIX; see `link_catalogue.path` for those that are slower. None takes
-    that of the generation of PCIe that the GPUs' models have, as far as they are known, else of PCIe 3.
+    pcie_gb_per_s: GB/s assumed for PCIe on a path PIX; see `link_catalogue.path` for slower paths. None means that of
+        the PCIe generation of the GPUs' models, or of PCIe 3 if these are unknown.
     assume_no_nvlink: if True, read the text of `topo -mp` as that of a machine without NVLinks. If False, such a text
     (its legend has no NV#) is refused, because it omits NVLinks.
-    Raises TopologyError naming the line and the cell.
+    Raise TopologyError naming the line and the cell.
     """
     if pcie_gb_per_s is not None:
         pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
@@ -190,7 +190,7 @@ def _model_named_near(lines: Sequence[str], rows: Mapping[str, MatrixRow], has_n
 def _known_model(gpu_model: str | None, has_nvlink: bool) -> tuple[str | None, LinkSpeed]:
     """Return the GPU model's short name, and speed and number of its NVLinks.
 
-    TopologyError if the model's NVLinks are unknown and the text has NVLinks.
+    Raise TopologyError if the model's NVLinks are unknown and the text has NVLinks.
     """
     if gpu_model is None:
         return None, _ANY_PORT

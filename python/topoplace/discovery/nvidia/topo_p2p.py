@@ -1,6 +1,6 @@
 """Reader of the matrix that `nvidia-smi topo -p2p` prints: the pairs of GPUs with direct access to each other's memory.
 
-The caller asks for one capability (r: reads, w: writes, n: NVLink, a: atomics, p: PCIe), which the text does not
+The caller requests one capability (r: reads, w: writes, n: NVLink, a: atomics, p: PCIe), which the text does not
 repeat. Status OK means that a direct path exists, of unknown kind and speed; with any other status data goes through
 the memory of the host.
 """
@@ -58,8 +58,8 @@ class PeerAccess:
 def recognised(text: str) -> bool:
     """Return True if `text` looks like the output of `nvidia-smi topo -p2p`.
 
-    It has a header of only GPUs, and below that a row of statuses. The row of a lone GPU has none: there, the legend
-    tells this matrix from that of `topo -m`.
+    Such a text has a header of only GPUs and, below it, a row of statuses. The row of a single GPU has none: its legend
+    distinguishes this matrix from that of `topo -m`.
     """
     lines = [line.split() for _, line in decode.numbered_lines(text[:65536])]
     header = next((i for i, words in enumerate(lines) if _as_header(words)), len(lines))
@@ -72,7 +72,7 @@ def recognised(text: str) -> bool:
 
 
 def read(data: str | bytes) -> PeerAccess:
-    """Return the statuses in `data`. Raises TopologyError naming the line and the cell."""
+    """Return the statuses in `data`. Raise TopologyError naming the line and the cell."""
     lines = decode.numbered_lines(decode.decoded(data, "the peer matrix"))
     gpus, where = _header(lines)
     rows: dict[str, tuple[str, ...]] = {}
@@ -105,7 +105,7 @@ def parse(
     A pair with status OK has a link of kind `LinkKind.UNKNOWN`; any other pair has only a path through the host.
     gpu_model: the model of every GPU.
     pcie_gb_per_s: GB/s assumed for every pair.
-    Raises TopologyError naming the line and the cell.
+    Raise TopologyError naming the line and the cell.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)

@@ -1,7 +1,7 @@
 """Rows of the matrix of `nvidia-smi topo -m` that a narrow terminal broke into several lines, joined again.
 
-A terminal of 80 columns breaks the header and the rows of 8 GPUs with adapters. Where a piece is as long as the
-longest, the break may be inside of a cell or between two; then both are tried, and exactly one must give a row.
+A terminal of 80 columns breaks the header and the rows of 8 GPUs with adapters. If a piece is as long as the longest,
+the break may be inside a cell or between two; both are tried, and exactly one must give a row.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _MAX_LINE = 1000  # more columns than any terminal has
 def joined(lines: list[str]) -> list[str]:
     """Return `lines` with the pieces of each broken row joined in its first line; the lines of the others are empty.
 
-    If the header is whole, `lines` is returned. Raises TopologyError naming the line of a row that can be joined in no
+    If the header is whole, `lines` is returned. Raise TopologyError naming the line of a row that can be joined in no
     way, or in several.
     """
     start = next((i for i, line in enumerate(lines) if _is_start(line)), len(lines))

@@ -1,9 +1,9 @@
 """Reader of matrices like that of `nvidia-smi topo -m` for accelerators of other makers.
 
-Such are printed by `npu-smi info -t topo` (Ascend), `xpu-smi topology -m` (Intel), `mthreads-gmi topo -m`, `mx-smi
-topo -m` and `gpustack-runtime topo`. Devices are named NPU0, GPU 0/0 (a tile of a GPU), Device 0 and so on; the classes
-of paths are those of `nvidia-smi`. Labels of a maker's own links, such as HCCS or XL8, tell no speed: such a pair has a
-link of kind UNKNOWN, at the speed assumed of PCIe, and a note names the label.
+Such matrices are printed by `npu-smi info -t topo` (Ascend), `xpu-smi topology -m` (Intel), `mthreads-gmi topo -m`,
+`mx-smi topo -m` and `gpustack-runtime topo`. Devices are named NPU0, GPU 0/0 (a tile of a GPU), Device 0 and so on; the
+classes of paths are those of `nvidia-smi`. Labels of a maker's own links, such as HCCS or XL8, state no speed: such a
+pair has a link of kind UNKNOWN, at the speed assumed for PCIe, and a note names the label.
 """
 
 from __future__ import annotations
@@ -109,8 +109,8 @@ def parse(
 ) -> Topology:
     """Read the accelerators of the matrix in `data`, with the classes of their paths.
 
-    gpu_model: the model of every accelerator. pcie_gb_per_s: GB/s assumed of PCIe, for a path PIX, and of a link whose
-    label tells no speed. Raises TopologyError naming the line.
+    gpu_model: the model of every accelerator. pcie_gb_per_s: GB/s assumed for PCIe on a path PIX, and for a link whose
+    label states no speed. Raise TopologyError naming the line.
     """
     pcie_gb_per_s = _checks.positive(pcie_gb_per_s, "pcie_gb_per_s", TopologyError)
     gpu_model = None if gpu_model is None else _checks.text(gpu_model, "gpu_model", TopologyError)

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from topoplace.discovery.text import decode
 
 MAX_CHARACTERS = 1 << 17
-"""Limit on the length of a text with code blocks; people write no longer documents."""
+"""Limit on the characters of a text with code blocks; documents by people are shorter."""
 
 _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[\w.+-]*[ \t]*")
 
@@ -16,7 +16,7 @@ _FENCE = re.compile(r"[ \t]*(?:`{3,}|~{3,})[\w.+-]*[ \t]*")
 def blocks(text: str) -> Iterator[tuple[str, set[int]]]:
     """Yield each code block of `text`, with all other lines empty, and the numbers of its lines.
 
-    There is none in a text of more than 131,072 characters.
+    A text of more than 131,072 characters yields none.
     """
     if len(text) > MAX_CHARACTERS:
         return

@@ -24,7 +24,7 @@ _LINES_IN_FRONT = tuple(
     (re.compile(f"^(?!{front})[^\r\n]", re.MULTILINE), re.compile(f"^{front}", re.MULTILINE))
     for front in _IN_FRONT
 )
-"""Finds a line without it, and takes it away."""
+"""For each prefix of lines: a pattern of a line without it, and one that removes it."""
 _HOST_IN_FRONT = (  # of pdsh, clush and srun --label; of syslog with time and program
     r"(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d )?(?=[A-Za-z_.-]{0,64}\d)([A-Za-z0-9][\w.-]{0,63})"
     r"(?: [\w./-]{1,64}\[\d{1,9}\])?:(?: |[ \t]*(?=\r?$))"
@@ -32,7 +32,7 @@ _HOST_IN_FRONT = (  # of pdsh, clush and srun --label; of syslog with time and p
 _HOST = re.compile(f"^{_HOST_IN_FRONT}", re.MULTILINE)
 _WITHOUT_HOST = re.compile(f"^(?!{_HOST_IN_FRONT})[^\r\n]", re.MULTILINE)
 _FEWEST_LINES = 2
-"""How many lines a host has at least; a name in front of fewer is a key with its value."""
+"""Least number of lines of a host; a name in front of fewer lines is a key with its value."""
 _UTF16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 _ENCODING_OF_XML = re.compile(r"(\s*<\?xml[^>]*?)\s+encoding=(?:\"[^\"]*\"|'[^']*')")
 
@@ -41,9 +41,9 @@ def decoded(data: object, what: str = "text", *, fences: bool = False) -> str:
     """Return `data`, str or bytes, as text without byte order mark; TopologyError for anything else, or a path.
 
     Bytes are UTF-8, or UTF-16 with a byte order mark, as PowerShell writes it. Lines that only open or close a code
-    block of Markdown become empty. What begins every line is taken away: the ">" of a quotation, a time in ISO 8601,
-    the label 0 of `srun --label`, or the name of a host, as of `pdsh` and syslog. Lines of several hosts are refused.
-    fences: if True, keep the lines that open or close a code block.
+    block of Markdown become empty. A prefix of every line is removed: the ">" of a quotation, a time in ISO 8601, the
+    label 0 of `srun --label`, or the name of a host, as by `pdsh` and syslog. Lines of several hosts are refused.
+    fences: True keeps the lines that open or close a code block.
     """
     _checks.refuse_path(data, what, TopologyError)
     if isinstance(data, str):

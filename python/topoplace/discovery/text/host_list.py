@@ -1,7 +1,7 @@
 """Host lists as Slurm writes them: `node[01-03,11],login` is the hosts node01, node02, node03, node11 and login.
 
-A number in brackets keeps the width it is written with. Several brackets in one name give every combination, the last
-one counting fastest. `folded` is the inverse of `expanded`: names come back exactly, in their order.
+A number in brackets keeps its leading zeros. Several brackets in one name give every combination, the last one counting
+fastest. `folded` is the inverse of `expanded`: names come back exactly, in their order.
 """
 
 from __future__ import annotations
@@ -28,10 +28,8 @@ _LAST_NUMBER = re.compile(r"(.*?)([0-9]{1,18})([^0-9]*)", re.DOTALL)
 def expanded(text: str, what: str = "host list", *, limit: int = MAX_HOSTS) -> list[str]:
     """Return the names that `text` lists, in its order; duplicates are kept.
 
-    what: the list's name in messages.
-    limit: on the number of names.
-    Raises TopologyError naming the item if it is empty, has unbalanced brackets, an invalid or descending range, a name
-    that is too long, or too many names.
+    what: the list's name in messages. limit: largest number of names. Raise TopologyError naming the item if it is
+    empty, has unbalanced brackets, an invalid or descending range, a name that is too long, or too many names.
     """
     _checks.text(text, what, TopologyError)
     names: list[str] = []

@@ -1,7 +1,7 @@
 """Reader of the regular files of an uncompressed tar archive in memory; no file is written, no link followed.
 
-Each member is a header of 512 bytes and its content padded to 512. Names too long for a header come in a member of
-their own before it, as GNU and POSIX tar write them. The archive ends with blocks of zeros.
+Each member is a header of 512 bytes and its content padded to 512. Names too long for a header are in a separate member
+before it, as GNU and POSIX tar write them. The archive ends with blocks of zeros.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_tar(data: bytes) -> bool:
 def files(data: bytes) -> Iterator[tuple[str, bytes]]:
     """Yield (path, content) of every regular file, in the order of the archive.
 
-    Raises TopologyError naming the byte at which the archive is too large, truncated or damaged.
+    Raise TopologyError naming the byte at which the archive is too large, truncated or damaged.
     """
     if len(data) > MAX_BYTES:
         raise TopologyError(f"the archive has {len(data)} bytes, more than {MAX_BYTES}")

@@ -17,9 +17,9 @@ def note(
 ) -> Iterator[str]:
     """Yield one note that shows the first lines with content that are not read, and counts the others.
 
-    There is none if every line is read.
-    lines: pairs of number and line. is_read: returns something true for the number and text of a line that is read.
-    command: matches a command line of the tool at the end of a line; such lines and empty prompts are not noted.
+    Yield nothing if every line is read. lines: pairs of number and line. is_read: returns a true value for the number
+    and text of a line that is read. command: matches a command line of the tool at the end of a line; such lines and
+    empty prompts are not noted.
     """
     shown: list[str] = []
     count = 0

@@ -1,7 +1,7 @@
 """Reader of XML text as a tree of elements that know their lines; hostile XML is refused.
 
-A DOCTYPE is allowed, as hwloc writes one, but a file it names is not opened. Entities are refused, except those that
-XML itself defines, and so is a document with more elements, or deeper nesting, than any machine needs.
+A DOCTYPE is allowed, as hwloc writes one, but files that it names are not opened. Entities are refused, except those
+that XML itself defines, and so is a document with more elements, or deeper nesting, than any machine needs.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def read(text: str, what: str) -> Element:
     """Return the root element of the XML document in `text`; skip text around it, such as a shell prompt.
 
     what: the document's name in messages.
-    Raises TopologyError naming the line of the first fault, and ModuleNotFoundError if defusedxml is not installed.
+    Raise TopologyError naming the line of the first fault, and ModuleNotFoundError if defusedxml is not installed.
     """
     require_package("defusedxml.sax", f"reading {what}")
     import defusedxml.sax

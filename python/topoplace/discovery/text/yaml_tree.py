@@ -20,7 +20,7 @@ MAX_DEPTH = 64
 # Denser text than this would take much more memory than its length.
 _MIN_CHARACTERS = 3
 _CONTAINER = 4
-"""How many plain values take as much memory as an empty mapping or list."""
+"""Memory of an empty mapping or list, in plain values."""
 _ALWAYS_VALUES = 4096
 
 Value = Any
@@ -49,7 +49,7 @@ def documents(text: str, what: str) -> Iterator[Value]:
     """Yield the documents of `text`: one of JSON if it begins with a brace or a bracket, else those of YAML.
 
     what: the text's name in messages.
-    Raises TopologyError naming the line of the first fault, and ModuleNotFoundError if YAML is to be read and PyYAML is
+    Raise TopologyError naming the line of the first fault, and ModuleNotFoundError if YAML is to be read and PyYAML is
     not installed.
     """
     if text.lstrip()[:1] in ("{", "["):

@@ -1,4 +1,4 @@
-"""Jobs on several machines: what machines offer, which of them share a job, and which task goes where.
+"""Jobs on several machines: the GPUs that machines offer, the machines that share a job, and the GPU of each task.
 
 To change:
 

@@ -1,4 +1,4 @@
-"""Which task of a split job goes to which GPU: by a policy's rule, by the mapping kernel, or by an exact search."""
+"""The GPU of each task of a split job: by a policy's rule, by the mapping kernel, or by an exact search."""
 
 from __future__ import annotations
 
@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
 
 _MAX_NODES = 200_000
-"""Nodes of the searches for a connected assignment, per job: a tenth of a second's work."""
+"""Nodes of the searches for a connected assignment, per job: about 0.1 s of work."""
 _MAX_MAPPED_MACHINES = 16
 """The largest number of machines on which a gang is also mapped onto all GPUs at once."""
 _MAX_EMBEDDED = 512
-"""GPUs among which such a search looks at most, unless the job is larger."""
+"""Limit on the GPUs of a search for a connected assignment, unless the job is larger."""
 
 
 class SplitRule(Protocol):
@@ -100,8 +100,8 @@ def connected_assignment(
 ) -> Sequence[int] | None:
     """Return a legal assignment in which all tasks that communicate have a path, found by exact search, else None.
 
-    There is none for a job with requirements on its machines. The search ends after a counted number of steps, and
-    looks at no more than 512 GPUs at once, or the job's size.
+    A job with requirements on its machines has none. The search is limited to 200,000 nodes, and to 512 GPUs at a time
+    or the job's size.
     """
     if request.limits_machines or _room(offers, request) < request.size:
         return None

@@ -1,4 +1,6 @@
-"""A gang on its machines: tasks to machines with the least communication between them, then the order inside each."""
+"""A gang on its machines: assign tasks to machines with the least communication between them, then order them inside
+each.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +18,9 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
 _MAX_SIZE = 1 << 22
-"""Most tasks times machines; above it the kernel takes too much memory."""
+"""Limit on tasks times machines; above it, the kernel takes too much memory."""
 _STARTED_TASKS = 1024
-"""Tasks that are bisected, over all starts; there are two to four starts."""
+"""Tasks that are bisected over all starts, of which there are two to four."""
 
 
 class Block(NamedTuple):
@@ -27,7 +29,7 @@ class Block(NamedTuple):
     gpus: Sequence[int]
     """The machine's GPUs."""
     usable: Mask
-    """Those of them that may be used, by their local numbers."""
+    """The usable ones of these GPUs, by their local numbers."""
     orders: InnerOrders
 
 
@@ -42,8 +44,8 @@ class BlockAssignment(NamedTuple):
 def in_blocks(job: JobGraph, blocks: Sequence[Block], between: NDArray[np.float64]) -> BlockAssignment | None:
     """Return the assignment of lowest communication cost found on these machines; None if the problem is too large.
 
-    blocks: they have room for the job; those near each other should be near in the list. between: (b, b) the distances
-    between GPUs of different machines; the diagonal means nothing.
+    blocks: machines with room for the job; machines near each other should be near in the list. between: (b, b)
+    distances between GPUs of different machines; the diagonal is ignored.
     """
     if job.num_tasks * len(blocks) > _MAX_SIZE:
         return None

@@ -1,8 +1,8 @@
-"""Which machine gets which tasks of a job with groups: each required group in one domain of its level.
+"""The tasks of a job with groups that each machine gets: each required group is in one domain of its level.
 
 The groups are packed into the levels of the cluster (`kernels.pack_groups`): few domains from the top down. Preferred
-groups are required one after the other, as many as can be. Tasks of a group that are on several machines, and equal
-groups, are then exchanged for less communication between machines (`kernels.distribute`).
+groups are required one after the other, as many as possible. To reduce communication between machines, tasks of a group
+on several machines, and equal groups, are then exchanged (`kernels.distribute`).
 """
 
 from __future__ import annotations
@@ -33,18 +33,18 @@ if TYPE_CHECKING:
 
 
 class Part(NamedTuple):
-    """Tasks of a job that one machine gets."""
+    """The tasks of a job that one machine gets."""
 
     machine: int
     usable: Mask
-    """The machine's GPUs that they may use, at least one for each."""
+    """The machine's GPUs that the tasks may use, at least one for each."""
     tasks: list[int]
 
 
 def divided(request: JobRequest, offers: Offers, view: ClusterView) -> list[Part] | None:
-    """Return which of these machines gets which tasks, with as many preferred groups as can be.
+    """Return the tasks that each of these machines gets, with as many preferred groups as possible.
 
-    None if no division has all required groups together, or the search ends before it finds one.
+    Return None if no division has all required groups together, or the search ends before it finds one.
     """
     if not len(offers):
         return None
@@ -78,7 +78,7 @@ def _first(request: JobRequest, domains: DomainTree) -> Packed | None:
 
 
 def part_jobs(job: JobGraph, parts: Sequence[Part]) -> list[JobGraph]:
-    """Return the job of each part: its tasks by their order there, and the edges among them."""
+    """Return each part as a job: the part's tasks, numbered in their order, and the edges among them."""
     part_of = np.empty(job.num_tasks, dtype=np.int64)
     place = np.empty(job.num_tasks, dtype=np.int64)
     for number, part in enumerate(parts):
@@ -102,10 +102,10 @@ def part_jobs(job: JobGraph, parts: Sequence[Part]) -> list[JobGraph]:
 
 
 def lack(request: JobRequest, offers: Offers, view: ClusterView) -> str | None:
-    """Return which groups these machines have no room for, and what the nearest domain lacks; None if all fit.
+    """Return the groups that do not fit on these machines, and what the nearest domain lacks; None if all fit.
 
-    For example "7 of 8 groups of 16 fit within a rack; 'r4' lacks 2 GPUs". SearchTimeoutError if the search ends
-    before it knows.
+    Example: "7 of 8 groups of 16 fit within a rack; 'r4' lacks 2 GPUs". Raise SearchTimeoutError if the search reaches
+    its limit without an answer.
     """
     if not len(offers):
         return None

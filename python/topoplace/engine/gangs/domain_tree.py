@@ -1,4 +1,4 @@
-"""The domains of a cluster as a tree, as `kernels.pack_groups` takes it."""
+"""The domains of a cluster as a tree, an input of `kernels.pack_groups`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ANY_ROOM = (1 << 31) - 1
 
 
 class DomainTree:
-    """The tree of the domains of the offered machines, as `kernels.pack_groups` takes it; its leaves give the GPUs."""
+    """The tree of the domains of the offered machines, an input of `kernels.pack_groups`; its leaves offer the GPUs."""
 
     def __init__(self, request: JobRequest, offers: Offers, view: ClusterView) -> None:
         levels = view.cluster.topology.derived(LevelChains).for_job(request.job)
@@ -58,34 +58,34 @@ class DomainTree:
         self.first_leaf = self._size - len(self._machine_of)
 
     def place(self, leaf: int) -> tuple[int, Mask]:
-        """Return the machine of a leaf, and those of its GPUs that the job may use there."""
+        """Return the machine of a leaf, and the GPUs that the job may use there."""
         if self._sockets:
             return self._sockets[leaf]
         offer = self._offers[int(self._at[leaf - self.first_leaf])]
         return offer.machine, offer.gpus_for(offer.max_tasks)
 
     def domains_of(self, level: str) -> Ints:
-        """Return the number of each leaf's domain of a level, whether or not other levels cut it."""
+        """Return the number of each leaf's domain of a level; other levels may cut this domain."""
         if level == SOCKET:
             return np.arange(len(self._machine_of))
         return self._domains[level][self._machine_of]
 
     def part_of(self, level: str) -> Ints:
-        """Return the domain of the tree of each leaf, at the depth of a level."""
+        """Return each leaf's domain in the tree, at the depth of a level."""
         found = np.arange(self.first_leaf, self._size)
         for _ in range(len(self._parents) - 1 - self.depth_of[level]):
             found = self.parent[found]
         return found
 
     def left(self, shares: Ints | None = None) -> Ints:
-        """Return the room of each leaf that shares leave."""
+        """Return the room that `shares` leave in each leaf; all room for None."""
         room = self.room[self.first_leaf :].astype(np.int64)
         if shares is not None:
             np.subtract.at(room, shares[:, 1] - self.first_leaf, shares[:, 2])
         return room
 
     def name(self, level: str, number: int, view: ClusterView) -> str:
-        """Return the name of a domain, for messages; number: as `domains_of` has it."""
+        """Return the name of a domain, for messages; number: one that `domains_of` returns."""
         leaf = int(np.flatnonzero(self.domains_of(level) == number)[0])
         machine = self.place(self.first_leaf + leaf)[0]
         topology = view.cluster.topology

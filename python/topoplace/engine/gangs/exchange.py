@@ -1,4 +1,4 @@
-"""Which place each task of a job with groups gets, for less communication between machines."""
+"""Exchange of tasks of a job with groups, for less communication between machines."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     Ints = NDArray[np.int64]
 
 _MAX_SIZE = 1 << 22
-"""Most tasks, or groups, times the places among which they are exchanged."""
+"""Limit on tasks, or groups, times the places among which they are exchanged."""
 
 
 def assigned(request: JobRequest, domains: DomainTree, packed: Packed, view: ClusterView) -> Ints:

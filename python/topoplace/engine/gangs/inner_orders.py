@@ -1,4 +1,4 @@
-"""The order of a part of a job inside one machine: which of its tasks on which GPU, each part computed once."""
+"""The GPU of each task of a part of a job inside one machine, computed once for each part."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from topoplace.kernels import TargetDistance
 
 _EXACT_GPUS = 8
-"""Up to this many usable GPUs the order is found by exact search; above it by bisection."""
+"""Largest number of usable GPUs for which the order is found by exact search; above it, by bisection."""
 _ROUNDING = 1e-9
 
 
@@ -29,10 +29,10 @@ class InnerOrder(NamedTuple):
 
 
 class InnerOrders:
-    """The orders inside machines of one kind; the GPUs of the machine have local numbers."""
+    """The orders inside machines with equal hardware; GPUs have local numbers."""
 
     def __init__(self, distance: NDArray[np.float64], target: TargetDistance | None = None) -> None:
-        """Keep the (n, n) distances between the GPUs. target: what to minimise; by default these distances."""
+        """Store the (n, n) distances between the GPUs. target: the distances to minimise; None means these."""
         self._distance = distance
         self._target = kernels.TargetDistance(distance) if target is None else target
         self._nearest: dict[Mask, float] = {}

@@ -1,4 +1,5 @@
-"""How many machines can serve a job now, and what the others lack: counts that add up to all machines."""
+"""The numbers of machines that can serve a job now, and of those that cannot, by reason; they add up to all
+machines."""
 
 from __future__ import annotations
 
@@ -17,14 +18,14 @@ if TYPE_CHECKING:
 
 
 class Standing(IntEnum):
-    """What a machine has for a job; every machine has exactly one standing."""
+    """Whether a machine can serve a job, and if not, why; every machine has exactly one standing."""
 
     SERVES = 0
-    """It offers at least one GPU."""
+    """The machine offers at least one GPU."""
     TAKEN = 1
-    """None of its GPUs that suit the job is free."""
+    """No GPU of the machine that suits the job is free."""
     UNSUITED = 2
-    """None of its GPUs suits the job, by model or memory."""
+    """No GPU of the machine suits the job, by model or memory."""
     NO_HOST = 3
     """GPUs are free, but not the CPUs or memory of one task."""
     LIMITED = 4
@@ -59,9 +60,11 @@ def standings(request: JobRequest, view: ClusterView, offers: Offers) -> Ints:
 
 
 def counted(found: Ints, num_gpus: int, machines: str) -> str:
-    """Return the numbers of machines by standing, as a sentence without its end; they add up to the length of `found`.
+    """Return the numbers of machines by standing, as a sentence without its full stop; they add up to the length of
+    `found`.
 
-    num_gpus: how many GPUs the serving machines offer. machines: what the machines are called, such as "its machines".
+    num_gpus: the number of GPUs that the serving machines offer. machines: a name for the machines, such as "its
+    machines".
     """
     numbers: list[int] = np.bincount(found, minlength=len(Standing)).tolist()
     parts = [f"{numbers[Standing.SERVES]} of {machines} have {num_gpus} GPUs for it"]

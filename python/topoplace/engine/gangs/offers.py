@@ -1,4 +1,4 @@
-"""What machines offer to a job that is split over several: found once for each condition of machines."""
+"""The GPUs that machines offer to a job on several machines, computed once for each condition of machines."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 MaxTasks = Callable[["JobRequest", MachineState], int]
-"""Returns the most tasks of a job that a machine in a given state may have."""
+"""Function that returns the largest number of a job's tasks that a machine in a given state may have."""
 
 
 class MachineOffer(NamedTuple):
@@ -35,12 +35,13 @@ class MachineOffer(NamedTuple):
     partitions: tuple[Mask, ...]
     """The machine's partitions whose GPUs are all usable; () for a machine without partitions."""
     max_tasks: int
-    """Maximum number of GPUs this job may take on the machine, limited by usable GPUs, CPUs, memory and memory
-    bandwidth."""
+    """Largest number of GPUs that the job may get on the machine, limited by usable GPUs, CPUs, memory and memory
+    bandwidth.
+    """
 
     @property
     def size(self) -> int:
-        """The largest number of GPUs the machine offers at once."""
+        """Return the largest number of GPUs that the machine offers together."""
         return self.gpus_for(self.max_tasks).bit_count()
 
     def gpus_for(self, count: int) -> Mask:
@@ -57,7 +58,7 @@ class MachineOffer(NamedTuple):
 
     @property
     def single_gpus(self) -> Mask:
-        """The GPUs of which a job may get one alone."""
+        """Return the GPUs that a job may get without any others."""
         return (
             sum(part for part in self.partitions if part & part - 1 == 0) if self.partitions else self.usable
         )
@@ -66,7 +67,7 @@ class MachineOffer(NamedTuple):
 class Offers(Sequence[MachineOffer]):
     """The offers of a cluster's machines to one job, in order of machine number unless they were sorted.
 
-    Machines of one kind offer the same GPUs; each offer is made when it is asked for.
+    Machines of one kind offer the same GPUs; each offer is built on access.
     """
 
     def __init__(
@@ -77,10 +78,10 @@ class Offers(Sequence[MachineOffer]):
         hosted: Ints | None,
         sizes: Ints | None = None,
     ) -> None:
-        """Take offers of `machines` by their kinds; the machine numbers of kinds mean nothing.
+        """Store the offers of `machines` by their kinds; the machine numbers in kinds are ignored.
 
-        kind_of: the kind of each of `machines`. hosted: for how many tasks the CPUs and memory of each suffice; None if
-        the job needs none. sizes: the sizes of the offers, where they are known.
+        kind_of: the kind of each of `machines`. hosted: the number of tasks for which the CPUs and memory of each
+        suffice; None if the job needs none. sizes: the sizes of the offers; None if unknown.
         """
         self._kinds = kinds
         self._kind_of = kind_of
@@ -114,11 +115,11 @@ class Offers(Sequence[MachineOffer]):
 
     @property
     def gpu_counts(self) -> Ints:
-        """(offers,) the largest number of GPUs of each offer at once if CPUs and memory were plenty."""
+        """Return (offers,) the largest number of GPUs of each offer together if CPUs and memory set no limit."""
         return np.array([kind.size for kind in self._kinds], dtype=np.int64)[self._kind_of]
 
     def kinds(self) -> Iterator[tuple[MachineOffer, int]]:
-        """Yield each kind of offer, with the machine number of none, and how many machines make it."""
+        """Yield each kind of offer and the number of machines that make it; its `machine` is not a real number."""
         hosted = np.full(len(self), -1) if self._hosted is None else self._hosted
         pairs, counts = np.unique(np.stack((self._kind_of, hosted)), axis=1, return_counts=True)
         kinds: list[list[int]] = pairs.T.tolist()
@@ -126,7 +127,7 @@ class Offers(Sequence[MachineOffer]):
             yield self._hosted_kind(kind, most), number
 
     def gpus(self, gpus_of: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-        """Return the GPUs that each machine offers at once, given those of each machine."""
+        """Return the GPUs that each machine offers together; gpus_of: the GPUs of each machine of the cluster."""
 
         @cache
         def local_of(kind: int, hosted: int) -> Sequence[int]:
@@ -143,7 +144,7 @@ class Offers(Sequence[MachineOffer]):
         return offer if hosted < 0 else offer._replace(max_tasks=min(offer.max_tasks, hosted))
 
     def by_usable(self) -> Iterator[tuple[Mask, Ints]]:
-        """Yield the GPUs that equal machines offer, and the positions of their offers."""
+        """Yield the GPUs that machines with equal offers offer, and the positions of these offers."""
         for kind, places in self._places_of_kinds():
             yield self._kinds[kind].usable, places
 
@@ -154,7 +155,7 @@ class Offers(Sequence[MachineOffer]):
         yield from zip(numbers, np.split(order, firsts[1:]), strict=True)
 
     def of_gpus(self, gpus: Mask) -> Offers:
-        """Return, of the machines that can give exactly these local GPUs, the offers of them."""
+        """Return offers of exactly these local GPUs, from the machines that can give them."""
         size = gpus.bit_count()
 
         def of_kind(kind: MachineOffer) -> MachineOffer:
@@ -171,9 +172,10 @@ class Offers(Sequence[MachineOffer]):
         return Offers(self.machines[positions], self._kind_of[positions], new, None)
 
     def limited(self, choose: Callable[[int, Mask], Mask]) -> Offers:
-        """Return the offers of machines without partitions, with fewer GPUs.
+        """Return the offers with fewer GPUs; all must be of machines without partitions.
 
-        choose: takes the number of a machine and the GPUs that it and its like offer, and returns some of these.
+        choose: takes the number of a machine and the GPUs that it and machines of its kind offer, and returns some of
+        these GPUs.
         """
         kinds = list(self._kinds)
         for kind, places in self._places_of_kinds():
@@ -208,9 +210,9 @@ def offers_of(
 ) -> Offers:
     """Return the offers of the machines that can take a part of the job now.
 
-    max_tasks_of: returns the most tasks of the job that a machine in a given state may have; CPUs and memory limit the
-    offers besides. most_memory_gb: limit on the memory of each GPU, GB.
-    sees_jobs: True if `max_tasks_of` looks at the jobs on a machine. reslicing: which GPUs may be resliced.
+    max_tasks_of: returns the largest number of the job's tasks that a machine in a given state may have; CPUs and
+    memory also limit offers. most_memory_gb: limit on the memory of each GPU, GB. sees_jobs: True if `max_tasks_of`
+    depends on the jobs on a machine. reslicing: the GPUs that may be resliced.
     """
     sight = Sight(jobs=sees_jobs, shares=request.takes_parts or bool(reslicing))
     conditions = view.conditions(sight)
@@ -233,7 +235,7 @@ def offers_of(
 def idle_offers(
     max_tasks_of: MaxTasks, request: JobRequest, view: ClusterView, *, at_best: bool = False
 ) -> Offers:
-    """Return what the healthy GPUs of the machines would offer if the cluster were idle.
+    """Return the offers of the machines' healthy GPUs if the cluster were idle.
 
     at_best: unhealthy GPUs count as repaired, and offers are limited by CPUs and memory.
     """

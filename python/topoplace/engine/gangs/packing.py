@@ -1,7 +1,8 @@
 """The groups of a job, packed into the tree of a cluster's domains.
 
-A group whose level crosses one above it in the tree may be in several domains there. It goes where the other groups
-leave room in one domain of its own level; if there is none, all ways to divide it among the parts of one are tried.
+A group whose level crosses a higher one may be in several domains of the tree. It goes where the other groups leave
+room in one domain of the group's own level. If there is no such domain, all ways to divide the group among the parts of
+one domain are tried.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ if TYPE_CHECKING:
 _MAX_NODES: Final = 1 << 20
 """Nodes of the search for a packing."""
 _MAX_WAYS: Final = 2000
-"""Ways to divide groups whose level crosses others that are tried."""
+"""Limit on the ways to divide groups of crossing levels that are tried."""
 
 
 class Forest:
-    """Groups as `kernels.pack_groups` takes them: nested or disjoint, without those that others imply."""
+    """Groups for `kernels.pack_groups`: nested or disjoint, without groups that others imply."""
 
     def __init__(
         self,
@@ -50,14 +51,14 @@ class Forest:
             self.add(int(self.inner[listed[0]]), depth, listed)
 
     def add(self, parent: int, depth: int, tasks: Sequence[int]) -> None:
-        """Add a group, after those around it."""
+        """Add a group; the groups that contain it must have been added before."""
         self.inner[list(tasks)] = len(self.parent)
         self.parent.append(parent)
         self.depth.append(depth)
 
     @property
     def own(self) -> Ints:
-        """(g,) how many tasks of each group are in no group inside it."""
+        """Return (g,) the number of tasks of each group that are in no group inside it."""
         return np.bincount(self.inner[self.inner >= 0], minlength=len(self.parent))
 
 
@@ -89,7 +90,7 @@ def _nested(groups: Iterable[tuple[int, Iterable[int]]]) -> list[tuple[int, list
 
 
 class Packed(NamedTuple):
-    """Groups that are packed."""
+    """Groups that are packed into the tree."""
 
     forest: Forest
     shares: Ints
@@ -99,10 +100,10 @@ class Packed(NamedTuple):
 def packed(
     domains: DomainTree, together: Collection[Together], tasks: Sequence[int], balanced: str | None = None
 ) -> Packed | None:
-    """Return a packing of these tasks in which all `together` are; None if there is none.
+    """Return a packing of these tasks in which each of `together` is in one domain; None if there is none.
 
-    balanced: the level over whose domains the tasks are as even as possible. SearchTimeoutError if the search ends
-    before it knows.
+    balanced: the level over whose domains the tasks are as even as possible; None for no such level. Raise
+    SearchTimeoutError if the search reaches its limit without an answer.
     """
     apart = [group for group in domains.apart if group in together]
     if apart:

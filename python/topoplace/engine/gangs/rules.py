@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     from topoplace.topology.fabric import Fabric, Level
 
 Splits = Callable[[Offers], Iterable[MachineSplit]]
-"""Returns the ways to split a job over the machines of these offers, best first."""
+"""Function that returns the ways to split a job over the machines of some offers, best first."""
 _MAX_MASKS: Final = 16
-"""Sets of local GPUs that are tried for each number of GPUs a machine, for a job with `same_gpus`."""
+"""Limit on the sets of local GPUs that are tried for each number of GPUs per machine, for a job with `same_gpus`."""
 _MAX_SUBSETS: Final = 1 << 12
-"""Of a machine with more subsets of that size, only the lowest GPUs are tried."""
+"""On a machine with more subsets of one size than this, only the lowest GPUs are tried."""
 
 
 def nearest_of(request: JobRequest, view: ClusterView) -> Splits:
@@ -47,7 +47,7 @@ def allowed_splits(
 
     splits_of: the policy's rule; without requirements, its splits are yielded as they are. Otherwise there is one split
     for each domain of the level `within`, or of the preferred level: over the fewest machines first, then in the domain
-    with the fewest offered GPUs. If the preferred level has none, all machines together follow.
+    with the fewest offered GPUs. If the preferred level has no split, splits over all machines follow.
     """
     job, fabric = request.job, view.cluster.topology.fabric
     if not (request.limits_machines or job.prefer):
@@ -92,9 +92,9 @@ def has_domain(request: JobRequest, view: ClusterView, offers: Offers) -> bool:
 
 
 def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) -> Refusal | None:
-    """Return why no machines meet the job's requirements on them, even if all are idle and in service, else None.
+    """Return why no machines meet the job's requirements on machines, even if all are idle and in service, else None.
 
-    Where GPUs come in fixed partitions, of which not all unions are tried, None unless even single GPUs would not do.
+    Fixed partitions are ignored, as not all of their unions are tried: None if single GPUs would be enough.
     """
     job = request.job
     if not (request.limits_machines or request.is_divided):
@@ -117,9 +117,9 @@ def why_not_now(
 ) -> Refusal:
     """Return why a job, which could run on an idle cluster, cannot start now.
 
-    For a job with requirements on its machines, the reason counts the machines by what they have for it: all machines
-    of the cluster, and those of the domain with the most GPUs. offers: what the machines offer now. lack: the reason
-    for other jobs if enough suitable GPUs are free. may_reslice: True if GPUs may be resliced.
+    For a job with requirements on its machines, the reason counts machines by `Standing`: those of the whole cluster,
+    and those of the domain with the most GPUs. offers: what the machines offer now. lack: the reason for other jobs if
+    enough suitable GPUs are free. may_reslice: True if GPUs may be resliced.
     """
     job, cluster = request.job, view.cluster
     if request.is_divided:
@@ -181,7 +181,9 @@ def _level(fabric: Fabric | None, name: str) -> Level:
 
 
 _Rank = tuple[int, int, int]
-"""Of a split in a domain: its number of machines, the GPUs that the domain's machines offer, and its first machine."""
+"""Rank of a split in a domain: its number of machines, the GPUs that the domain's machines offer, and its first
+machine.
+"""
 
 
 class _Domain(NamedTuple):

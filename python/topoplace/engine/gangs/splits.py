@@ -1,4 +1,4 @@
-"""Which machines share a job: in a given order, or the fewest ones, the closest in the network first."""
+"""The machines that share a job: in a given order, or the fewest ones, the closest in the network first."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ if TYPE_CHECKING:
 MAX_SPLITS = 16
 """Maximum number of splits over machines that are tried per job."""
 _MAX_ADDED = 1 << 14
-"""Limit on the offers times the GPUs of the job, where sums of partitions are looked for."""
+"""Limit on offers times GPUs of the job in the search for partitions that add up."""
 MachineSplit = list[tuple[int, Mask]]
 """The machines that share a job, each with its offered GPUs; together at least one GPU per task.
 
-For an anti-affine job, these are one machine per task, each with the GPUs of which it may get one.
+For an anti-affine job, there is one machine per task, each with the GPUs of which the task gets one.
 """
 
 
@@ -90,8 +90,8 @@ def nearest(
 def adding_up(offers: Sequence[MachineOffer], size: int) -> MachineSplit | None:
     """Return the split over the fewest machines whose numbers of tasks add up to `size`; None without one.
 
-    The number of tasks of a machine with partitions is the size of one of them. A machine without partitions may take
-    any number of tasks, and may offer more GPUs than that. Of many offers to a large job, only the first are looked at.
+    A machine with partitions gets as many tasks as one partition has GPUs. A machine without partitions may get any
+    number of tasks, fewer than its offered GPUs. If offers times GPUs are many, only the first offers are used.
     """
     fewest: dict[int, list[tuple[MachineOffer, int]]] = {0: []}
     for offer in offers[: max(_MAX_ADDED // size, 1)]:
@@ -184,9 +184,10 @@ def _nearest_of_columns(offers: Offers, size: int, fabric: Fabric | None) -> Ite
 
 
 def by_domain(offers: Offers, codes: Ints, size: int) -> tuple[Ints, Ints, Ints]:
-    """Return by domain the fewest machines that have room for the job, the offered GPUs, and the first machine.
+    """Return, by domain, the smallest number of machines with room for the job, the offered GPUs, and the first
+    machine.
 
-    codes: the domain of each offer. The number of machines means nothing if the room is too small.
+    codes: the domain of each offer. The number of machines has no meaning in a domain without enough room.
     """
     num_domains = int(codes.max(initial=-1)) + 1
     rooms = np.bincount(codes, weights=offers.sizes, minlength=num_domains).astype(np.int64)

@@ -26,9 +26,9 @@ def by_machine(gpus: Iterable[int], topology: Topology) -> Mapping[int, list[int
 def one_per_machine(gpus: Sequence[int], topology: Topology) -> list[tuple[int, ...]]:
     """Return sets of one of `gpus`, which are ascending, from each of their machines; the lowest ones first.
 
-    GPUs of a machine are of one kind if they have equal links to other machines; only the lowest of a kind is taken. If
-    there are at most 256 sets of such GPUs, all are returned. Else there is one set for each of up to 64 kinds, with
-    the GPU of each machine that is of this kind, such as on the same rail, or has the fastest link to the first of it.
+    GPUs of a machine are of one kind if they have equal links to other machines; only the lowest GPU of a kind is used.
+    If there are at most 256 sets of such GPUs, all are returned. Otherwise there is one set for each of up to 64 kinds,
+    such as a rail: from each machine, the GPU of this kind, or the one with the fastest link to the set's first GPU.
     """
     groups = by_machine(gpus, topology).values()
     keys = topology.pairs.attachments

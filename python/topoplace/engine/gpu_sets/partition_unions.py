@@ -7,7 +7,7 @@ from typing import TypeVar
 
 Item = TypeVar("Item")
 Groups = Sequence[Sequence[tuple[int, Item]]]
-"""For each machine, its partitions: number of GPUs, and the partition in any form."""
+"""The partitions of each machine, as pairs: number of GPUs, and the partition in any form."""
 
 
 def largest_union(groups: Groups[Item], most: int) -> int:
@@ -18,8 +18,8 @@ def largest_union(groups: Groups[Item], most: int) -> int:
 def unions(groups: Groups[Item], least: int, most: int) -> Iterator[list[Item]]:
     """Yield every union of partitions that has `least` to `most` GPUs in all, as the list of its partitions.
 
-    Earlier machines, and earlier partitions of a machine, are preferred. No dead end is searched, so the time between
-    two results grows with the number of partitions only.
+    Earlier machines, and earlier partitions of a machine, are preferred. The search meets no dead ends: the time
+    between two results grows only with the number of partitions.
     """
     sums = _sums(groups, most)
     wanted = (1 << most + 1) - (1 << max(least, 0))

@@ -1,4 +1,4 @@
-"""Machines that a policy cannot tell apart: classes of hardware, conditions, and the options of a job on them.
+"""Machines that a policy cannot distinguish: classes of hardware, conditions, and the options of a job on them.
 
 To change:
 

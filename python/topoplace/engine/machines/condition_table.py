@@ -1,4 +1,4 @@
-"""What a rule says of the conditions of machines: asked once for each condition, and ranked natively."""
+"""A rule's answers for the conditions of machines, computed once for each condition and ranked natively."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Answer = TypeVar("Answer")
 
 
 class ConditionTable(ConditionMemo[Answer]):
-    """A rule's answer for each condition of machines, which it gives by their class and state."""
+    """A rule's answer for each condition of machines, computed from their class and state."""
 
     def __init__(self, conditions: Conditions, rule: Callable[[MachineClass, MachineState], Answer]) -> None:
-        """Start with no answer. rule: returns the answer for a machine of the given class and state."""
+        """Start without answers. rule: returns the answer for a machine of the given class and state."""
         super().__init__(conditions.native, lambda condition: rule(*conditions.of(condition)))
 
 
@@ -29,7 +29,7 @@ class RankedMachines(Generic[Answer]):
     def __init__(
         self, table: ConditionTable[Answer], key: Callable[[Answer], tuple[float, ...] | None]
     ) -> None:
-        """key: returns the sort key of machines with this answer; None for machines that are left out."""
+        """Store the arguments. key: returns the sort key of machines with an answer; None leaves them out."""
         self._table = table
         self._key = key
         self._ranking = MachineRanking(table.native)
@@ -42,6 +42,8 @@ class RankedMachines(Generic[Answer]):
         return ranking
 
     def so_far(self) -> MachineRanking:
-        """Return the ranking of the machines in the present conditions that the rule has answered for."""
+        """Return the native ranking of the machines in present conditions, without those for which the rule has no
+        answer yet.
+        """
         self._ranking.unknown()  # follows the changes
         return self._ranking

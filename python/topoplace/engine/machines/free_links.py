@@ -17,13 +17,13 @@ if TYPE_CHECKING:
 
 
 class FreeLinks:
-    """The links among the free GPUs of each machine: what `objectives.preserved_bandwidth` sums over a cluster.
+    """The links among the free GPUs of each machine, which `objectives.preserved_bandwidth` sums over a cluster.
 
-    Machines in one condition are one computation, and only new conditions are computed.
+    Machines in one condition share one computation, and only new conditions are computed.
     """
 
     def __init__(self, conditions: Conditions, free_on: Callable[[MachineClass, MachineState], Mask]) -> None:
-        """free_on: returns the GPUs that count as free on a machine of the given class and state."""
+        """Store the arguments. free_on: returns the GPUs that count as free on a machine of a class and state."""
         self._conditions = conditions
         self._free_on = free_on
         self._known: Memo[tuple[MachineClass, Mask], float] = Memo()
@@ -33,7 +33,7 @@ class FreeLinks:
     def without(self, taken: Mapping[int, Mask]) -> float:
         """Return the GB/s of the links inside all machines among the GPUs that are free and not in `taken`.
 
-        taken: by machine, GPUs as a bit mask of local numbers.
+        taken: for each machine, its GPUs as a bit mask of local numbers.
         """
         total = [key[0] * machines for key, machines in self._ranked.now().counts()]
         return math.fsum([*total, *self._changes(taken.items())])

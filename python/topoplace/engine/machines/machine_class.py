@@ -13,7 +13,7 @@ import numpy as np
 from topoplace import kernels
 from topoplace.engine.memo import Memo
 from topoplace.mig.profiles import MigProfile, profiles_of_gpu
-from topoplace.objectives.fragmentation import fragmentation_from
+from topoplace.objectives.domains import fragmentation_from
 from topoplace.objectives.links import LinkTables, Rows, class_of, rows_of
 from topoplace.objectives.pair_links import PairLinks
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 MAX_MACHINE_GPUS = 4096
-"""Most GPUs of one machine; its tables have an entry for each pair."""
+"""Limit on the GPUs of one machine; its tables have an entry for each pair."""
 _MAX_PAIRED_GPUS = 64
-"""Up to this size a machine's pairs are asked one by one, without tables of the whole topology."""
+"""Largest machine whose pairs are looked up one by one, without tables of the whole topology."""
 _NO_PATH = 1e9
 _TIE_BREAK = 1e-6
 
@@ -76,27 +76,27 @@ class MachineClass:
 
     @cached_property
     def alone(self) -> Topology:
-        """One machine of the class as its own topology."""
+        """Return one machine of the class as its own topology."""
         return self.source.machine(self.gpus[0].machine)
 
     @property
     def num_gpus(self) -> int:
-        """Number of GPUs of each machine, n."""
+        """Return the number of GPUs of each machine, n."""
         return len(self.gpus)
 
     @cached_property
     def healthy(self) -> Mask:
-        """The set of GPUs that the topology marks as healthy."""
+        """Return the GPUs that the topology marks as healthy, as a bit mask."""
         return mask_of(local for local, gpu in enumerate(self.gpus) if gpu.healthy)
 
     @cached_property
     def mig_profiles(self) -> tuple[Mapping[str, MigProfile], ...]:
-        """The MIG profiles of each GPU by name."""
+        """Return, for each GPU, its MIG profiles by name."""
         return tuple([profiles_of_gpu(gpu) for gpu in self.gpus])
 
     @cached_property
     def sockets(self) -> tuple[Mask, ...]:
-        """The set of GPUs of each CPU socket; all GPUs of unknown socket form one set."""
+        """Return the set of GPUs of each CPU socket; all GPUs of unknown socket form one set."""
         groups: dict[int | None, list[int]] = {}
         for local, gpu in enumerate(self.gpus):
             groups.setdefault(gpu.socket, []).append(local)
@@ -104,18 +104,20 @@ class MachineClass:
 
     @cached_property
     def socket_of(self) -> list[int]:
-        """The number of each GPU's socket in `sockets`."""
+        """Return the index in `sockets` of each GPU's socket."""
         numbers = {gpu: number for number, socket in enumerate(self.sockets) for gpu in members(socket)}
         return [numbers[gpu] for gpu in range(self.num_gpus)]
 
     @cached_property
     def rows(self) -> Sequence[Sequence[float]]:
-        """The rows of the distance matrix, in the form in which reading a single entry is fastest."""
+        """Return the rows of the distance matrix, in the form in which reading a single entry is fastest."""
         return rows_of(self.distance)
 
     @cached_property
     def target(self) -> kernels.TargetDistance:
-        """The distance matrix as an input of the mapping kernel; at equal distance, a faster link counts as nearer."""
+        """Return the distance matrix as an input of the mapping kernel; at equal distance, a faster link counts as
+        nearer.
+        """
         bandwidth = np.array(self.bandwidth)
         slowness = np.divide(
             bandwidth.max(initial=0.0), bandwidth, out=np.zeros_like(bandwidth), where=bandwidth > 0
@@ -124,9 +126,9 @@ class MachineClass:
 
     @cached_property
     def nearness(self) -> kernels.TargetDistance:
-        """The matrix of largest distance minus distance, as an input of the mapping kernel.
+        """Return the matrix of largest distance minus distance, as an input of the mapping kernel.
 
-        The cheapest mapping onto it is an expensive mapping by distance, and so estimates the highest cost.
+        The cheapest mapping onto it is expensive by distance, and so estimates the highest cost.
         """
         nearness = self.farthest - np.minimum(self.distance, self.farthest)
         np.fill_diagonal(nearness, 0.0)
@@ -134,7 +136,7 @@ class MachineClass:
 
     @cached_property
     def farthest(self) -> float:
-        """The largest finite distance between two GPUs of the machine; 0 if it has only one."""
+        """Return the largest finite distance between two GPUs of the machine; 0 if it has only one."""
         return float(self.distance[np.isfinite(self.distance)].max(initial=0.0))
 
     def fragmentation(self, free: Mask) -> float:
@@ -181,12 +183,12 @@ class MachineClass:
 
 
 class MachineClasses:
-    """All machines of a topology, each with the class of interchangeable machines it belongs to."""
+    """All machines of a topology, each with its class of interchangeable machines."""
 
     def __init__(self, topology: Topology) -> None:
         """Build the classes: one per group of equal machines.
 
-        ValueError if a machine has more than 4096 GPUs.
+        Raise ValueError if a machine has more than 4096 GPUs.
         """
         self.gpus_of: list[tuple[int, ...]] = list(topology.gpus_of.values())
         """The GPUs of each machine, by their numbers in the topology."""
@@ -203,7 +205,7 @@ class MachineClasses:
 
     @property
     def num_machines(self) -> int:
-        """Number of machines in the topology."""
+        """Return the number of machines in the topology."""
         return len(self.class_of)
 
     def of(self, machine: int) -> MachineClass:
@@ -211,7 +213,7 @@ class MachineClasses:
         return self.classes[self.class_of[machine]]
 
     def by_machine(self, gpus: Iterable[int]) -> dict[int, Mask]:
-        """Return by machine which of `gpus` it has, as a bit mask of the GPUs' local numbers on that machine.
+        """Return, for each machine with some of `gpus`, these as a bit mask of local numbers.
 
         gpus: numbers in the topology.
         """
@@ -224,8 +226,8 @@ class MachineClasses:
     def distances(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
         """Return the distance matrix of `gpus`, which may be on several machines; infinite for pairs without a path.
 
-        The distance between GPUs of two machines is that between the machines' first GPUs in `gpus`, unless they may
-        have links of their own.
+        The distance between GPUs of two machines is that between the machines' first GPUs in `gpus`, unless GPUs of
+        different machines may have direct links.
         """
         if topology.tiling is None and topology.num_machines > 1:
             return topology.distance_matrix()[np.ix_(gpus, gpus)]
@@ -243,7 +245,9 @@ class MachineClasses:
         return matrix
 
     def farthest_machine(self, topology: Topology) -> float:
-        """Return the largest finite distance of the first machine to another one, both by their first GPUs; else 0."""
+        """Return the largest finite distance between the first GPUs of the first machine and another one; 0 without
+        one.
+        """
         if self._farthest_machine is None:
             firsts = [numbers[0] for numbers in self.gpus_of]
             others = np.array(firsts[1:], dtype=np.int64)
@@ -256,7 +260,7 @@ class MachineClasses:
         return self._farthest_machine
 
     def have_all_paths(self, topology: Topology) -> bool:
-        """Return True if any two GPUs have a path between them; False also if that is not sure."""
+        """Return True if every two GPUs have a path between them; False if not, or if that is unknown."""
         inside = all(bool(np.isfinite(one.distance).all()) for one in self.classes)
         return inside and (topology.num_machines == 1 or topology.network > 0)
 

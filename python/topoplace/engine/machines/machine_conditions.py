@@ -1,4 +1,4 @@
-"""Conditions of machines: machines of one class with equal free GPUs, and equal jobs where a rule looks at them."""
+"""Conditions of machines: machines of one class with equal free GPUs, and with equal jobs for rules that see jobs."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 Answer = TypeVar("Answer")
 _MIN_KEPT = 256
-"""Conditions without machines whose answers are kept, besides as many as have machines."""
+"""Limit on conditions without machines whose answers are kept, in addition to the number of conditions with machines.
+"""
 
 
 class Neighbour(NamedTuple):
@@ -28,13 +29,13 @@ class Neighbour(NamedTuple):
     sockets: Mask
     """The sockets of this machine on which the job holds GPUs, as a bit mask of socket numbers."""
     gpu_fraction: float = 1.0
-    """The share that the job has of each of its GPUs."""
+    """The job's share of each of its GPUs."""
 
 
 class MachineState(NamedTuple):
     """The free GPUs of one machine, and what a rule sees of the jobs on it.
 
-    Policies treat machines of equal class and state alike, except that they compare their CPUs and memory.
+    Policies treat machines of equal class and state alike, but also compare their CPUs and memory.
     """
 
     free: Mask
@@ -48,29 +49,29 @@ class MachineState(NamedTuple):
     millicpus: int = 0
     """Free thousandths of CPUs; 0 unless the rule sees CPUs."""
     slices: tuple[tuple[int, PresentSlice], ...] = ()
-    """The MIG slices of its GPUs, each with the local number of its GPU; () unless the rule sees shares."""
+    """The MIG slices of the machine's GPUs, each with the local number of its GPU; () unless the rule sees shares."""
 
 
 class Sight(NamedTuple):
-    """What tells machines with equal hardware and equal free GPUs apart, for a rule."""
+    """The properties by which a rule distinguishes machines with equal hardware and equal free GPUs."""
 
     jobs: bool = False
-    """The jobs on a machine: their profiles, sizes and sockets."""
+    """True if the rule sees the jobs on a machine: their profiles, sizes and sockets."""
     gpu_use: bool = False
-    """Whether a job holds a GPU of the machine."""
+    """True if the rule sees whether a job holds a GPU of the machine."""
     processes: bool = False
-    """Whether a job runs a process on the machine."""
+    """True if the rule sees whether a job runs a process on the machine."""
     shares: bool = False
-    """What is left of each GPU, and its slices."""
+    """True if the rule sees the free share of each GPU, and its slices."""
     cpus: bool = False
-    """The number of free CPUs."""
+    """True if the rule sees the number of free CPUs."""
 
 
 class ConditionMemo(Generic[Answer]):
     """An answer for each condition of machines, computed on first use."""
 
     def __init__(self, native: MachineConditions, rule: Callable[[int], Answer]) -> None:
-        """Start with no answer. rule: returns the answer for a condition, by its number; not None."""
+        """Start without answers. rule: returns the answer for a condition, by its number; never None."""
         self.native = native
         self._rule = rule
         self._answers: dict[int, Answer] = {}

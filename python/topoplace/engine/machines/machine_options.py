@@ -1,4 +1,4 @@
-"""The options of one job request on all machines: asked once for each condition of machines, and ranked natively."""
+"""The options of one job request on all machines, computed once for each condition of machines and ranked natively."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 
 _FIRST_CONDITIONS = 8
-"""Conditions among which an option of enough utility is looked for at first."""
+"""The number of conditions that are first searched for an option of enough utility."""
 
 
 class Option(NamedTuple):
@@ -33,9 +33,9 @@ class Option(NamedTuple):
     """Policy-specific data, later passed to `MachinePolicy.scores`."""
 
     def checked(self) -> Option:
-        """Return the option with floats as sort key and utility, which is how machines are compared.
+        """Return the option with its sort key and utility as floats, by which machines are compared.
 
-        ValueError unless they are numbers that can be compared.
+        Raise ValueError unless both are numbers that can be compared.
         """
         try:
             order, utility = tuple(map(float, self.order)), float(self.utility)
@@ -61,19 +61,19 @@ class Choice(NamedTuple):
 
 
 class DomainOrder(NamedTuple):
-    """Machines in the fullest domains come first among those whose options are equally good at first."""
+    """Order by domain: of machines whose sort keys begin equally, those in the fullest domains come first."""
 
     domains: DomainFill
     """The domains of all levels."""
     after: int
-    """How many numbers of an option's sort key count before the domains; the others count after them."""
+    """The count of numbers of an option's sort key that precede the domains; the others follow them."""
 
 
 class MachineOptions:
     """The options of every machine for one job request.
 
-    A rule is asked once for each condition of machines. Machines that change go from one condition to another, and only
-    conditions that are new are asked for.
+    The rule is evaluated once for each condition of machines. Machines that change move to another condition, and only
+    new conditions are evaluated.
     """
 
     def __init__(
@@ -86,10 +86,9 @@ class MachineOptions:
     ) -> None:
         """Start with no condition evaluated.
 
-        needs: CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none.
-        evaluate: returns the options of a machine of the given class and state, best first; () if there are none.
-        scores: returns the scores of a placement by an option.
-        domains: how the domains of machines count; None if they do not.
+        needs: CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none. evaluate: returns the
+        options of a machine of the given class and state, best first; () if there are none. scores: returns the scores
+        of a placement by an option. domains: the place of domains in the order; None ignores them.
         """
         self._domains = domains
         self._conditions = conditions
@@ -110,7 +109,7 @@ class MachineOptions:
         return self._best_above(least_utility)
 
     def best_so_far(self) -> tuple[int, Choice] | None:
-        """Return what `best` returns, among machines in the conditions that the rule was asked for before."""
+        """Return the result of `best` among machines in conditions that are already evaluated."""
         return self._first_of(self._by_order.so_far())
 
     def _first_of(self, ranking: MachineRanking) -> tuple[int, Choice] | None:
@@ -172,7 +171,7 @@ class MachineOptions:
                 yield machine, self._choice(condition, option)
 
     def ranked_machines(self, least_utility: float) -> Iterator[list[int]]:
-        """Yield the machines whose best options of this utility or more are equally good; the best first."""
+        """Yield lists of machines whose best options, of at least this utility, are equally good; best first."""
         conditions: dict[tuple[float, ...], list[int]] = {}
         for condition in self._conditions.native.present():
             options = self._table.of(condition).options

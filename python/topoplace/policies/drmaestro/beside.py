@@ -1,8 +1,8 @@
 """Jobs of one process whose GPUs are on its machine: decided by conditions of machines instead of by flows.
 
 The flow of such a job ships one process, which goes to the cheapest machine. If a machine has all GPUs of the process
-free, these cost less than remote ones. So the optimum is known without solving the three phases, if the network is
-not looked at.
+free, these cost less than remote ones. If network load is ignored, the optimum is therefore known without solving the
+three phases.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class LocalGpus(NamedTuple):
-    """What a machine in one condition has for the only process of a job."""
+    """The GPUs that a machine in one condition has for the only process of a job."""
 
     gpus: tuple[int, ...]
     """The GPU of each task, by its local number."""
     memory_gb: float
-    """The largest memory of these GPUs; 0 if the job does not ask for GPU memory."""
+    """The largest memory of these GPUs, GB; 0 if the job does not require GPU memory."""
     suffice: bool
-    """True if there is one for each task."""
+    """True if there is a GPU for each task."""
     are_sure: bool
     """False if GPUs of other models would cost the same, so that the flow decides."""
     machine_class: MachineClass
@@ -40,7 +40,7 @@ class BesideProcess:
     """The machines of a cluster, ranked for the only process of a job and the GPUs next to it."""
 
     def __init__(self, view: ClusterView, request: JobRequest, needs: JobBundles) -> None:
-        """needs: those of the request; see `decides`."""
+        """Store the arguments. needs: the bundles of the request, for which `decides` is True."""
         self._request = request
         self._needs = needs
         table = ConditionTable(view.conditions(Sight()), self._local_gpus)

@@ -36,7 +36,7 @@ class Bundle:
     """
 
     needs: tuple[int, int]
-    """CPUs and MB of memory."""
+    """Thousandths of CPUs, and MB of memory."""
     gpus: int
     """Number of GPUs that the process drives."""
     gpus_local: bool
@@ -58,7 +58,9 @@ class JobBundles:
         disaggregate: bool,
         gpu_topology: GpuTopology | None = None,
     ) -> None:
-        """gpu_topology: how near GPUs of each machine are to each other; None if that does not matter to the job."""
+        """Compute the bundles of a job. profile: None for a job without network traffic. gpu_topology: how near the
+        GPUs of each machine are to each other; None if that does not matter to the job.
+        """
         self.job = job
         """The first job with these needs."""
         self._topology, self._hosts = cluster.topology, cluster.hosts
@@ -84,18 +86,18 @@ class JobBundles:
 
     @cached_property
     def suits(self) -> NDArray[np.bool_]:
-        """(makes,) True for each GPU make (model and memory) that meets the job's requirements."""
+        """Return (makes,) True for each GPU make (model and memory) that meets the job's requirements."""
         return self._columns.suits(self.job)
 
     @cached_property
     def memory_rank(self) -> Ints:
-        """(makes,) rank of the make's GPU memory, smallest 0; all 0 if the job does not ask for memory."""
+        """Return (makes,) the rank of the make's GPU memory, smallest 0; all 0 if the job does not require memory."""
         ranks = self._columns.memory_rank
         return ranks if self.job.gpu_memory_gb else np.zeros_like(ranks)
 
     @cached_property
     def refusal(self) -> Refusal | None:
-        """Why a job with these needs cannot run even on the idle cluster; None if no reason is known."""
+        """Return why a job with these needs cannot run even on the idle cluster; None if no reason is known."""
         machines = self._hosts.resources
         if self.job.num_tasks and (reason := why_never(self.job, self._topology)):
             return reason

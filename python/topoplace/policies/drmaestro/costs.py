@@ -20,8 +20,9 @@ SCALE: Final = 1 << 20
 LOCAL: Final = 1.0
 """The preference factor P of eq. 12 for GPUs on the process's own machine or in its pool."""
 FAR_APART: Final = 1.5
-"""P for local GPUs that are as far from each other as possible, if their topology is looked at; between these, P grows
-with the communication cost."""
+"""P for local GPUs that are as far apart as possible, if their topology counts; from `LOCAL` to this, P grows with the
+communication cost.
+"""
 REMOTE: Final = 2.0
 """The preference factor P of eq. 12 for remote GPUs; the thesis gives no value for it."""
 WAITING: Final = 1000.0
@@ -32,16 +33,16 @@ WAITING: Final = 1000.0
 class Costs:
     """The parameters of DRMaestro's cost functions.
 
-    goal: promised completion time of a job, as a multiple of its run time on an idle network (the SLO tau).
-    importance: weight z of eq. 11 from 1 (missing the goal costs most) to 10 (it costs nothing). impatience: cost added
-    per second, or per round, that a job has waited (W of eq. 13). waiting: the unit of W. The thesis counts "rounds",
-    the plans that left a job waiting; "seconds" do not depend on how often the policy is asked.
+    goal: promised completion time of a job, as a multiple of its run time on an idle network (the SLO tau). importance:
+    weight z of eq. 11 from 1 (missing the goal costs most) to 10 (it costs nothing). impatience: cost added per second,
+    or per round, that a job has waited (W of eq. 13). waiting: the unit of W. The thesis counts "rounds", the plans
+    that left a job waiting; "seconds" do not depend on how often the policy plans.
 
-    load: how network load is counted. With "capacity", a place costs what the job suffers there by the load, as a
-    fraction of the interface's capacity, and what it causes to the jobs there. With "fullest", it costs the job's
-    sensitivity times the load over that of the fullest machine (section 5.6.5.1).
+    load: how network load is counted. With "capacity", loads are fractions of the interface's capacity; a place costs
+    the job's own slowdown and the slowdown it causes there. With "fullest", a place costs the job's sensitivity times
+    its load divided by that of the fullest machine (section 5.6.5.1).
 
-    Raises ValueError for a goal below 1, or for another argument out of range.
+    Raise ValueError for a goal below 1, or for another argument out of range.
     """
 
     goal: float = 1.05
@@ -82,8 +83,8 @@ class Costs:
     def wait(self, waited: Reals) -> Ints:
         """Return the cost of letting each job wait on (eq. 13), in units of 1 / SCALE.
 
-        waited: seconds, or rounds, that each has waited so far; beyond a million the cost stays the same. Among equal
-        ones, the first job costs slightly more, so it is placed first.
+        waited: seconds, or rounds, that each has waited so far; the cost does not grow beyond a million. Of equal jobs,
+        the first costs slightly more, so it is placed first.
         """
         alone = (1 - self.utility(np.ones(()))) * WAITING
         order = np.arange(len(waited))[::-1]
@@ -105,7 +106,7 @@ class Prices:
     ) -> Ints:
         """Return the cost of a job with local GPUs on each of these machines (default: all), in units of 1 / SCALE.
 
-        apart: how far its GPUs are from each other, 0 to 1.
+        apart: how far the job's GPUs are from each other, from 0 (near) to 1.
         """
         preference = LOCAL + apart * (FAR_APART - LOCAL)
         return self.costs.place(self.slowdown(profile, machines, remote=False), preference)
@@ -125,8 +126,8 @@ class Prices:
     def shared(self, profile: NetworkProfile, *, remote: bool) -> int:
         """Return the extra cost if two jobs with this profile share a network, in units of 1 / SCALE.
 
-        It includes the slowdown of both jobs; it is 0 if only the load of running jobs counts. remote: True if they use
-        remote GPUs.
+        The cost includes the slowdown of both jobs; it is 0 if only the load of running jobs counts. remote: True if
+        the jobs use remote GPUs.
         """
         if self.costs.load == "fullest":
             return 0

@@ -45,12 +45,12 @@ class Candidate:
 
     @property
     def machines(self) -> list[int]:
-        """The machine of each process of the job."""
+        """Return the machine of each process of the job."""
         return self.hosts * self.needs.processes if self.needs.single_bundle else self.hosts
 
     @property
     def host_of_task(self) -> list[int]:
-        """The machine of the process that drives the GPU of each task."""
+        """Return, for each task, the machine of the process that drives its GPU."""
         machines, num_tasks = self.machines, self.needs.job.num_tasks
         return [machines[task * len(machines) // num_tasks] for task in range(num_tasks)]
 
@@ -62,7 +62,7 @@ Places = list[list[int]]
 class Decision:
     """The decision about one batch of jobs: which of them start, and where.
 
-    `run` takes what these jobs get from the free resources, and adds their traffic to the network load.
+    `run` takes the resources of these jobs from the free ones, and adds their traffic to the network load.
     """
 
     def __init__(
@@ -77,8 +77,9 @@ class Decision:
     ) -> None:
         """Keep references to `free` and `network`, which `run` changes.
 
-        limit: how often a job may be deferred because it would miss its goal; None if network load is ignored. retry:
-        solve a phase again for what it left out; False for Algorithm 5 as printed, which merges one mapping per phase.
+        limit: number of times that a job may be deferred because it would miss its goal; None if network load is
+        ignored. retry: True solves a phase again for sub-tasks that it left out; False is Algorithm 5 as printed, one
+        mapping per phase.
         """
         self.topology = topology
         self.free = free
@@ -94,9 +95,9 @@ class Decision:
     def run(self, batch: Sequence[Candidate]) -> list[tuple[Candidate, Placement | Refusal | None]]:
         """Return each job for which all resources were found, with its outcome.
 
-        The outcome is a placement, unless `limit` is given. Then it is a refusal for a job that would miss its goal
-        and was postponed fewer than `limit` times. It is None for a job that would send over the network of a machine
-        where another job of this batch, placed before, sends; such a job is to be retried.
+        The outcome is a placement, unless `limit` is given. In that case, it is a refusal for a job that would miss its
+        goal and was postponed fewer than `limit` times. It is None for a job that would share a machine's network with
+        a job placed earlier in this batch; such a job must be retried.
         """
         found = self._phases(batch)
         results = [(job, self._settled(job)) for job in found]

@@ -63,7 +63,7 @@ class TopologyColumns:
 
     @property
     def num_places(self) -> int:
-        """Number of pairs of a machine and a make (GPU model and memory)."""
+        """Return the number of pairs of a machine and a make (GPU model and memory)."""
         return self.num_machines * len(self.makes)
 
     def at(self, place: int) -> Ints:
@@ -146,7 +146,7 @@ class FreeResources:
 
 
 class FreeColumns:
-    """The current free resources of a cluster. Only GPUs that changed are read again, but all host resources are."""
+    """The current free resources of a cluster. Each read updates only changed GPUs, but all host resources."""
 
     def __init__(self, cluster: Cluster) -> None:
         """Read the pools and host resources now; GPUs are read on first use."""

@@ -1,4 +1,4 @@
-"""How near to each other the GPUs of a job can be on each machine, among those that are free.
+"""The distance between the GPUs that a job could get on each machine, among the free ones.
 
 The thesis has both halves, mappings of jobs onto the GPUs of one machine (chapter 4) and flows over machines (chapter
 5), but does not join them. Here the mapping prices a machine in phase 1, and chooses the GPUs after it.
@@ -27,14 +27,14 @@ class GpuTopology:
     """The mappings of one job's tasks onto the free GPUs of single machines, by least communication cost (eq. 3)."""
 
     def __init__(self, request: JobRequest, topology: Topology) -> None:
-        """request: that of a job whose tasks may share a machine and communicate with each other."""
+        """Store the arguments. request: the request of a job whose tasks communicate and may share a machine."""
         self._request = request
         self._classes = topology.derived(MachineClasses)
         self._shares: Memo[tuple[MachineClass, Mask], float] = Memo()
 
     @staticmethod
     def matters(request: JobRequest, topology: Topology) -> bool:
-        """Return True if the choice among the GPUs of a machine makes a difference to the job."""
+        """Return True if the choice of GPUs on a machine makes a difference to the job."""
         classes = topology.derived(MachineClasses).classes
         return (
             request.size > 1
@@ -45,9 +45,10 @@ class GpuTopology:
         )
 
     def shares(self, free: FreeResources) -> Reals:
-        """Return (m,) the communication cost on each machine, 0 for the least on any idle machine, 1 for the most.
+        """Return (m,) the communication cost on each machine, from 0 for the lowest on any idle machine to 1 for the
+        highest.
 
-        It is 0 on machines with too few free GPUs for the whole job.
+        The cost is 0 on machines with too few free GPUs for the whole job.
         """
         found = np.zeros(self._classes.num_machines)
         class_of = np.array(self._classes.class_of)
@@ -60,7 +61,9 @@ class GpuTopology:
         return found
 
     def gpus(self, place: int, free: FreeResources) -> list[int]:
-        """Return the GPU of each task if all are at this place (machine and GPU make), which has enough free ones."""
+        """Return the GPU of each task if all are at this place (machine and GPU make), which must have enough free
+        GPUs.
+        """
         machine, make = divmod(place, free.gpus.shape[1])
         numbers = self._classes.gpus_of[machine]
         make_of = free.columns.make_of

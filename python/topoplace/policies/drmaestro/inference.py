@@ -4,10 +4,9 @@ The engine of the thesis (section 5.4) is simple: it keeps the average completio
 cluster. An application is known by the name of its image, here `JobGraph.profile`. Models from earlier measurements are
 given beforehand; an application without one is unknown, and its cost neutral.
 
-The thesis does not say what a state is, nor how an average becomes a cost. We read it as follows. A state is whether
-GPUs are remote, and the network load that other jobs put on the machines of the job, in ten levels. A line through the
-averages, by least squares, gives the completion time on an idle network and how it grows with the load: what
-`NetworkProfile` contains.
+The thesis defines neither a state nor how an average becomes a cost. We read it as follows. A state is whether GPUs are
+remote, and the network load that other jobs put on the job's machines, in ten levels. A least-squares line through the
+averages gives the completion time on an idle network and its growth with the load, the contents of a `NetworkProfile`.
 """
 
 from __future__ import annotations
@@ -71,12 +70,12 @@ class _Watched:
 
 
 class InferenceEngine:
-    """An observer that learns from telemetry what the network costs each application (thesis, section 5.4).
+    """An observer that learns from telemetry how the network slows each application down (thesis, section 5.4).
 
     Args:
         models: Network profiles known beforehand, by the name in `JobGraph.profile`.
-        min_runs: Runs of an application after which what was observed replaces its model, 1 or more. The model is
-            renewed whenever the number of runs has doubled, so that costs do not change with every run.
+        min_runs: Runs of an application after which observations replace its model, 1 or more. The model is renewed
+            whenever the number of runs has doubled, so that costs do not change with every run.
 
     Raises:
         ValueError: Names a wrong argument.
@@ -94,7 +93,7 @@ class InferenceEngine:
         self._watched: dict[str, _Watched] = {}
 
     def measured(self, reading: Reading) -> None:
-        """Note for each running job the load that the others put on the machines over which it sends."""
+        """Record, for each running job, the load of other jobs on the machines over which it sends."""
         total: dict[int, float] = {}
         for sent in reading.sent.values():
             for machine, load in sent.items():
@@ -108,7 +107,7 @@ class InferenceEngine:
     def finished(self, run: FinishedRun) -> None:
         """Add the completion time of a run to the averages of its application.
 
-        A run without a name, that no reading saw, or with some GPUs local and some remote, is left out.
+        A run is ignored if it has no name, is in no reading, or has both local and remote GPUs.
         """
         watched = self._watched.pop(run.job_id, None)
         remote = run.num_remote > 0
@@ -139,7 +138,7 @@ class InferenceEngine:
         return state.seconds.value if state else None
 
     def profile(self, application: str | None) -> NetworkProfile | None:
-        """Return what is known of an application: observed, else its model; None if it is unknown."""
+        """Return the network profile of an application: the observed one, else its model; None if unknown."""
         if not application:
             return None
         known = self._applications.get(application)

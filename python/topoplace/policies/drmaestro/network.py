@@ -28,7 +28,7 @@ class NetworkLoad:
 
     @classmethod
     def none(cls, machines: int) -> Self:
-        """Return the zero load of `machines` machines without traffic."""
+        """Return the load of `machines` machines without traffic."""
         return cls(np.zeros(machines), np.zeros(machines))
 
     def copy(self) -> Self:
@@ -49,8 +49,9 @@ class NetworkLoad:
     ) -> Reals:
         """Return the slowdown expected from running a job on each of these machines (default: all); 1 means none.
 
-        It is 1 plus the job's own slowdown (load, at most 1, times its sensitivity), plus the slowdown it causes to the
-        jobs there (its traffic times their sensitivity). remote: True if the job uses remote GPUs.
+        The result is 1 plus two parts. One is the job's own slowdown (load, at most 1, times its sensitivity). The
+        other is the slowdown that it causes there (its traffic times the sensitivity of those jobs). remote: True if
+        the job uses remote GPUs.
         """
         suffered = np.minimum(self.load[machines], 1.0) * profile.sensitivity(remote=remote)
         return 1 + suffered + profile.traffic(remote=remote) * self.sensitivity_sum[machines]
@@ -58,9 +59,9 @@ class NetworkLoad:
     def relative_slowdown(
         self, profile: NetworkProfile, machines: Sequence[int] | slice = slice(None), *, remote: bool
     ) -> Reals:
-        """Return 1 plus the job's sensitivity times the load of each machine over that of the fullest (5.6.5.1).
+        """Return 1 + sensitivity of the job x load of each machine / load of the fullest machine (section 5.6.5.1).
 
-        It is 1 everywhere if no machine has any load. machines, remote: as of `slowdown`.
+        The result is 1 everywhere if no machine has any load. machines, remote: as for `slowdown`.
         """
         fullest = float(self.load.max(initial=0.0))
         relative = self.load[machines] / fullest if fullest > 0 else np.zeros_like(self.load[machines])
@@ -73,7 +74,7 @@ class RunningTraffic:
     def __init__(self, cluster: Cluster, profiles: Mapping[str, NetworkProfile]) -> None:
         """Add up the traffic of the jobs that run now.
 
-        profiles: network profiles by the name in `JobGraph.profile`; a job without one causes and suffers nothing.
+        profiles: network profiles by the name in `JobGraph.profile`; a job without one has no traffic and no slowdown.
         """
         self._cluster = cluster
         self._profiles = profiles
@@ -130,7 +131,7 @@ class RunningTraffic:
 def job_traffic(
     cluster: Cluster, job_id: str, profile: NetworkProfile | None, machine_of: Sequence[int]
 ) -> tuple[list[tuple[int, float]], float]:
-    """Return what a running job is expected to send, as (machine, load) per GPU and end, and its sensitivity.
+    """Return the expected traffic of a running job, as (machine, load) per GPU and end, and the job's sensitivity.
 
     profile: None for an unknown application, which sends nothing. machine_of: the machine of each GPU of the cluster.
     """

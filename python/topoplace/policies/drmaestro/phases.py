@@ -1,17 +1,18 @@
 """The three phases of a decision as flow networks: processes, then GPUs, then drives (thesis, fig. 22 a, b and c).
 
-    sub-task ──▶ the places it prefers ──┐
+sub-task ──▶ the places it prefers ──┐
         │ ──▶ aggregator X of its kind ──▶ place ──▶ sink
         └───▶ unscheduled U of its job ─────────────▶ sink
 
 A *sub-task* is the unit that a phase places: a process with its CPUs and memory, a GPU, or a drive. A *place* is a
 possible location of it: a machine, or in the GPU phase a machine and a GPU make (model and memory). Every sub-task
-ships one unit of flow. So there is always an optimal flow in which each sub-task is at one place or waits. Sub-tasks of
-one *kind* have equal costs on all places except those they prefer; arcs through the aggregator X represent these costs.
+ships one unit of flow. There is therefore always an optimal flow in which each sub-task is at one place or waits.
+Sub-tasks of one *kind* have equal costs on all places except those they prefer; arcs through the aggregator X represent
+these costs.
 
 Only arcs that an optimum may need are built: an aggregator for N sub-tasks offers at most the N cheapest places. If an
-optimum used another place, one of the N would be empty and cost no more. So the size of a phase depends on the batch
-and not on the cluster. Finding the cheapest places takes one pass over numpy columns.
+optimum used another place, one of the N would be empty and cost no more. The size of a phase therefore depends on the
+batch and not on the cluster. Finding the cheapest places takes one pass over numpy columns.
 """
 
 from __future__ import annotations
@@ -36,9 +37,9 @@ WAITS: Final = -1
 """The place of a sub-task that stays unscheduled."""
 _ROUNDING: Final = 1e-9
 _MEMORY_STEP: Final = 1 << 10
-"""Cost of each larger size of GPU memory: of equally near GPUs, the smallest that suits is the cheapest."""
+"""Cost of each larger size of GPU memory: of equally near GPUs, the smallest sufficient one is the cheapest."""
 _MANY: Final = 1 << 30
-"""A number of jobs above any that a batch has."""
+"""A number above that of the jobs in any batch."""
 _STEPS: Final = 4
 """Number of cost steps of an offer: each further sub-task of the batch at one place costs more, up to this many."""
 
@@ -112,7 +113,7 @@ class Phase:
     def solve(self) -> Ints:
         """Return the place of each sub-task in a flow of least total cost; WAITS if it stays unscheduled.
 
-        RuntimeError if there is no such flow, which cannot happen as every sub-task may wait.
+        Raise RuntimeError if there is no such flow; this cannot happen, as every sub-task may wait.
         """
         if not len(self.job):
             return np.empty(0, dtype=np.int64)
@@ -132,7 +133,7 @@ class Offer:
 
 
 class Builder:
-    """Collects the sub-tasks of a phase, then builds and solves the flow problem."""
+    """A collection of the sub-tasks of a phase, which builds and solves the flow problem."""
 
     def __init__(self) -> None:
         self._job: list[int] = []
@@ -156,7 +157,7 @@ class Builder:
         self._preferred.extend((task, place, cost) for place, cost in preferred)
 
     def counts(self) -> dict[Hashable, int]:
-        """Return for each kind of sub-task how many places to offer: the number of sub-tasks of the whole phase."""
+        """Return, for each kind of sub-task, the number of places to offer: that of all sub-tasks of the phase."""
         return dict.fromkeys(self._kinds, len(self._job))
 
     def solve(self, offers: dict[Hashable, Offer], room: Ints, unscheduled: Ints) -> Ints:
@@ -312,7 +313,7 @@ def offer_gpus(free: FreeResources, job: JobBundles, count: int, prices: Prices)
 def local_gpus(
     free: FreeResources, job: JobBundles, hosts: Sequence[int], prices: Prices
 ) -> Iterator[tuple[int, list[tuple[int, int]]]]:
-    """Yield for each task the extra cost of a remote GPU, and the (place, cost) pairs of free suitable local GPUs.
+    """Yield, for each task, the extra cost of a remote GPU and the (place, cost) pairs of free suitable local GPUs.
 
     hosts: the machine of each task's process. The extra cost comes from network load at that machine; `offer_gpus`
     includes the load at the GPU's machine. A place is a machine and a GPU make.
@@ -346,9 +347,9 @@ def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
 
 
 def room(free: FreeResources, job: JobBundles) -> int:
-    """Return at most how many jobs with these needs find a place at once.
+    """Return an upper bound on the number of jobs with these needs that fit at the same time.
 
-    The number is exact for jobs of one bundle that may not use remote GPUs, unless GPUs belong to fixed partitions.
+    The bound is exact for jobs of one bundle that may not use remote GPUs, unless GPUs belong to fixed partitions.
     """
     most = _MANY
     if free.columns.partitions_of:
@@ -364,7 +365,7 @@ def room(free: FreeResources, job: JobBundles) -> int:
 
 
 def fitting(free: Ints, needs: Ints) -> Ints:
-    """Return for each row of `free` how many times `needs` fits into it; 0 for negative rows.
+    """Return, for each row of `free`, the number of times that `needs` fits into it; 0 for negative rows.
 
     If all needs are 0, return 2**30 for the other rows.
     """

@@ -41,33 +41,33 @@ class DRMaestro(PolicyDriver):
     """DRMaestro: a policy that places the processes of a batch of jobs, then their GPUs, then their drives.
 
     Each of these three phases is one minimum-cost flow over all jobs of the batch. GPUs may be local to their process
-    or remote (on another machine, reached over the network). A job that does not get all it needs waits (gang rule). A
+    or remote (on another machine, reached over the network). A job that does not get all its needs waits (gang rule). A
     batch contains the oldest jobs whose requests together do not exceed the free resources (Algorithm 4). If some of
     them cannot be placed, later batches contain jobs with other requests. If jobs of a batch disturbed each other,
-    those without success are first tried once more alone.
+    those not placed are first tried once more alone.
 
     The thesis leaves some points open. We decide them as follows. A flow network has one limit per machine, but CPUs
-    and memory are two; so eq. 10 limits the bundles (a process with what must be next to it) per machine, and those
-    that do not fit are placed again. W of eq. 13 is the time the job has waited, unless `costs` says otherwise. Running
-    jobs are not moved: they are not part of the flow, and their resources are not free.
+    and memory are two. Eq. 10 therefore limits the bundles (a process with what must be next to it) per machine, and
+    those that do not fit are placed again. W of eq. 13 is the time the job has waited, unless `costs` says otherwise.
+    Running jobs are not moved: they are not part of the flow, and their resources are not free.
 
     Args:
         disaggregate: True if GPUs may be remote; if False, a job waits until all its GPUs can be local.
         network_aware: True if costs include network load times the job's sensitivity (section 5.6.5.1). Jobs that would
             miss their goal are then deferred, at most `max_postponements` times.
         profiles: Network profiles by the name in `JobGraph.profile`, used only if `network_aware`; a job without one
-            causes and suffers nothing.
+            has no traffic and no slowdown.
         costs: The parameters of equations 11 to 13, and how waiting and network load are counted.
-        gpu_topology: True if the links between GPUs count, for jobs of one process whose tasks communicate: a machine
-            costs more the farther apart the job's GPUs would be on it, and of the free GPUs of its machine, a job gets
-            those nearest to each other (as by `TopoAware`). The thesis has both halves, but does not join them.
+        gpu_topology: True if the links between GPUs count, for jobs of one process whose tasks communicate. A machine
+            then costs more the farther apart the job's GPUs would be on it. Of the free GPUs of its machine, the job
+            gets those nearest to each other, as by `TopoAware`. The thesis has both halves, but does not join them.
         window: Maximum number of waiting jobs that one plan considers, oldest first.
-        retry: True if jobs without success are tried again in one plan, in further batches or on other machines. With
-            False, Algorithms 4 and 5 are followed as printed: a plan is one batch, each phase is solved once, and a job
-            that one of the mappings leaves out waits for the next plan.
+        retry: True if jobs without success are tried again in one plan, in further batches or on other machines. False
+            follows Algorithms 4 and 5 as printed: a plan is one batch, each phase is solved once, and a job that a
+            mapping leaves out waits for the next plan.
 
     Raises:
-        ValueError: For an argument out of range.
+        ValueError: An argument is out of range.
     """
 
     name = "drmaestro"
@@ -110,7 +110,7 @@ class DRMaestro(PolicyDriver):
         return result if isinstance(result, Placement) else None
 
     def plan(self, queue: Sequence[QueuedJob], cluster: Cluster, now: float) -> Plan:
-        """Return which jobs start; the oldest `window` jobs are decided in batches, oldest first.
+        """Return the jobs that start, are deferred or are rejected; the oldest `window` jobs are decided in batches.
 
         If the policy is `network_aware`, jobs that would miss their goal are deferred, each up to `max_postponements`
         times. Jobs that can never run, or have a requirement that cannot be honoured, are rejected.
@@ -119,7 +119,7 @@ class DRMaestro(PolicyDriver):
             now: Time in seconds.
 
         Raises:
-            ValueError: If a job id occurs twice in the queue, or is that of a running job.
+            ValueError: A job id occurs twice in the queue, or is that of a running job.
         """
         view = self.view_of(cluster)
         now = _checks.real(now, "now", ValueError, low=-math.inf)
@@ -130,7 +130,9 @@ class DRMaestro(PolicyDriver):
         return plan
 
     def rounds(self, view: ClusterView) -> Rounds:
-        """Return how many plans left each job of a cluster waiting; counted only if `costs` says so."""
+        """Return the number of plans that left each job of a cluster waiting; counted only if `costs.waiting` is
+        "rounds".
+        """
         return view.table((self, Rounds), Rounds)
 
     def __repr__(self) -> str:
@@ -148,7 +150,7 @@ class DRMaestro(PolicyDriver):
         return request.table(key, lambda: self._shared_bundles(request, view, profile))
 
     def profile_of(self, application: str | None) -> NetworkProfile | None:
-        """Return the network profile of an application by its name in `JobGraph.profile`; None if it is unknown."""
+        """Return the network profile of an application, given by its name in `JobGraph.profile`; None if unknown."""
         return self.profiles.get(application or "")
 
     def _shared_bundles(
@@ -180,7 +182,8 @@ class DRMaestro(PolicyDriver):
         return Decision(view.cluster.topology, free, network, self.costs, limit=limit, retry=self.retry)
 
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement | Refusal]:
-        """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before.
+        """Yield the job's best placement, then repeatedly the best one that avoids the machines of all earlier
+        processes.
 
         If the job would be deferred, yield the refusal and stop.
         """
@@ -250,7 +253,7 @@ class Rounds:
         self.waited: dict[str, int] = {}
 
     def count(self, entries: Sequence[QueuedJob], plan: Plan) -> None:
-        """Count one round for each job of a plan's queue that still waits, and forget all others."""
+        """Count one round for each job of a plan's queue that still waits; drop the counts of all other jobs."""
         gone = {job_id for job_id, _ in (*plan.start, *plan.reject)}
         waiting = (entry.job_id for entry in entries if entry.job_id not in gone)
         self.waited = {job_id: self.waited.get(job_id, 0) + 1 for job_id in waiting}

@@ -1,10 +1,10 @@
 """DRMaestro as a service (thesis, section 5.4): it consumes telemetry, infers models from it, and decides by them.
 
-    telemetry ──▶ InferenceEngine ──▶ profiles ─┐
+telemetry ──▶ InferenceEngine ──▶ profiles ─┐
         └───────▶ measured network loads ───────┼──▶ DRMaestro: one flow a resource, one merged mapping
     jobs that arrive ──▶ queue ─────────────────┘
 
-The simulator is its resource manager: it measures, queues jobs, calls the service and carries out what it decides.
+The simulator is its resource manager: it measures, queues jobs, calls the service and carries out its decisions.
 """
 
 from __future__ import annotations
@@ -41,18 +41,18 @@ class DRMaestroService(DRMaestro):
     """DRMaestro with profiles and network loads from telemetry instead of profiles given once.
 
     It is an observer: give it to `simulate` as the policy and as the `observer`. The network load of a machine is that
-    of the last reading, without jobs that have ended since, and with what the engine expects of jobs that started
-    since. A job of an unknown application has a neutral cost, as in the thesis. Models change only when telemetry
-    comes, so equal telemetry and equal inputs give equal decisions.
+    of the last reading, without jobs that ended since then. The expected load of jobs that started since then is added.
+    A job of an unknown application has a neutral cost, as in the thesis. Models change only when telemetry arrives, so
+    equal telemetry and equal inputs give equal decisions.
 
     Args:
-        engine: What infers models, by default one without models beforehand.
-        options: The options of `DRMaestro` but `network_aware`, which is True here, and `profiles`, which the engine
-            infers. `retry` is False by default: Algorithms 4 and 5 as printed.
+        engine: The engine that infers models; None for one without initial models.
+        options: The options of `DRMaestro` except `network_aware` (True here) and `profiles` (inferred by the engine).
+            `retry` is False by default: Algorithms 4 and 5 as printed.
 
     Raises:
-        ValueError: For an argument out of range.
-        TypeError: For any other option.
+        ValueError: An argument is out of range.
+        TypeError: An option is unknown.
     """
 
     name = "drmaestro-service"
@@ -67,20 +67,20 @@ class DRMaestroService(DRMaestro):
         self._last: Reading | None = None
 
     def measured(self, reading: Reading) -> None:
-        """Take note of the measured network loads."""
+        """Handle a reading of network loads."""
         self._last = reading
         self.engine.measured(reading)
 
     def finished(self, run: FinishedRun) -> None:
-        """Take note of a run that has ended."""
+        """Handle a finished run."""
         self.engine.finished(run)
 
     def profile_of(self, application: str | None) -> NetworkProfile | None:
-        """Return what the engine knows of an application; None if it is unknown."""
+        """Return the network profile that the engine infers for an application; None if it is unknown."""
         return self.engine.profile(application)
 
     def network(self, view: ClusterView) -> NetworkLoad:
-        """Return the network load by the last reading, and the sensitivities that the engine infers."""
+        """Return the network load by the last reading, with the sensitivities that the engine infers."""
         cluster = view.cluster
         machine_of = cluster.topology.derived(TopologyColumns).machine_list
         network = NetworkLoad.none(cluster.topology.num_machines)

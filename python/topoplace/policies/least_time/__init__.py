@@ -1,6 +1,6 @@
-"""The policy of topoplace itself: the least communication time, and of equal placements the least cost to others.
+"""The default policy: the least communication time, and of equal placements the least cost to other jobs.
 
-To change: what counts among the GPUs of a machine and in which order, `machine_sets.py`; which machines a gang gets,
-`gangs.py`; what is known of these machines, `machine_tree.py`; how fast a gang can be at best, `bounds.py`;
-what a job waits for in a queue, and how long, `waiting.py`.
+To change: the order of sets of GPUs on a machine, `machine_sets.py`; the machines that a gang gets, `gangs.py`; the
+tree of these machines, `machine_tree.py`; lower bounds on a gang's time, `bounds.py`; what a job waits for in a queue,
+and how long, `waiting.py`.
 """

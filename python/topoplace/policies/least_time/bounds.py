@@ -1,4 +1,4 @@
-"""How fast a gang can be at best: seconds that no placement on the machines with room for it can beat."""
+"""Lower bounds on the communication time of a gang, over all placements on the machines with room for it."""
 
 from __future__ import annotations
 
@@ -33,12 +33,14 @@ _ROUNDING: Final = 1 - 1e-9
 
 
 class RingDomains:
-    """What the offered machines have for rings, by domain: a machine, or the machines of an NVLink domain."""
+    """The room and adapters of the offered machines for rings, by domain: a machine, or the machines of an NVLink
+    domain.
+    """
 
     def __init__(self, offers: Offers, most_of_job: int, view: ClusterView) -> None:
         """Count the room of each domain, and list the adapters of the GPUs that it offers.
 
-        most_of_job: The most tasks that a machine may have.
+        most_of_job: The largest number of tasks that a machine may have.
         """
         topology = view.cluster.topology
         self._ports = topology.derived(Ports)
@@ -68,16 +70,16 @@ class RingDomains:
 
     @cached_property
     def have_adapters(self) -> bool:
-        """True if some GPU has an adapter."""
+        """Return True if some GPU has a network adapter."""
         return bool(len(self._speeds))
 
     @cached_property
     def fastest_sum(self) -> float:
-        """GB/s of all adapters of a domain, at most."""
+        """Return the largest GB/s of all adapters of one domain together."""
         return float(np.bincount(self._owner, self._whole).max(initial=0.0))
 
     def channels(self, batch: Batch) -> float:
-        """Return GB/s that no channels of a ring of a batch over several domains exceed: number x slowest."""
+        """Return the upper bound on GB/s of a ring over several domains: number of channels x slowest channel."""
         best, size, speeds = 0.0, batch.tasks.shape[1], self._speeds
         if batch.kind == "broadcast" and self._ports.has_relays:
             # The first domain gets nothing by its own adapters.
@@ -93,22 +95,23 @@ class RingDomains:
         return best
 
     def fit(self, size: int) -> int:
-        """Return how many disjoint groups of `size` tasks fit, each into one domain."""
+        """Return the number of disjoint groups of `size` tasks that fit, each into one domain."""
         return int((self.room // size).sum())
 
 
 class Rooms(NamedTuple):
-    """How many tasks of a job can be together, and over which ports those that are apart exchange."""
+    """The number of tasks of a job that can be in one domain, and the ports between tasks in different domains."""
 
     tasks: Sequence[Ints]
-    """The tasks in each domain, at most, by depth: all domains, each level from the outermost one in, machines."""
+    """The largest number of tasks in each domain, by depth: the whole, each level from the outermost to the machines.
+    """
     own_class: Sequence[int]
     """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
     ports: Ports
     rings: RingDomains
 
     def fastest(self, depth: int, unit: int = 1) -> float:
-        """Return GB/s that no unit of tasks exceeds in exchanges that meet at this depth or further out."""
+        """Return the upper bound on GB/s of a unit of tasks in exchanges that meet at this depth or further out."""
         return max(self._own(self.own_class[above], unit) for above in range(depth))
 
     def tree(self, items: int, unit: int) -> kernels.PortTree:
@@ -131,11 +134,11 @@ class Rooms(NamedTuple):
 
 
 def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -> list[Ints]:
-    """Return the most tasks together in domains of the levels, the outermost first.
+    """Return the largest number of tasks in each domain of the levels, the outermost first.
 
     Args:
-        sizes: (m,) the most tasks of each machine.
-        machines: (m,) their numbers.
+        sizes: (m,) the largest number of tasks of each machine.
+        machines: (m,) the numbers of these machines.
     """
     tasks, above = [sizes.sum(keepdims=True)], np.zeros(len(machines), np.int64)
     for level in levels:
@@ -146,15 +149,15 @@ def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -
 
 
 class Least(NamedTuple):
-    """Seconds that no placement on the offered machines beats."""
+    """Lower bounds on the seconds of placements on the offered machines."""
 
     of_all: float
     of_whole: float
-    """Of placements that leave all units whole."""
+    """Lower bound for placements that divide no unit."""
 
     @classmethod
     def of(cls, of_all: float, of_whole: float) -> Self:
-        """Round down; infinite times, for which there is not room, become 0."""
+        """Round both bounds down; infinite ones, for which there is no room, become 0."""
         finite = (one * _ROUNDING if math.isfinite(one) else 0.0 for one in (of_all, of_whole))
         return cls(*finite)
 
@@ -167,15 +170,15 @@ def least_seconds(
     view: ClusterView,
     rates: Rates | str,
 ) -> Least:
-    """Return seconds that no placement beats, and that none with whole units does.
+    """Return lower bounds on the seconds of all placements, and of those that divide no unit.
 
-    Either all units are whole: then each dimension takes as long as its rings need on the best machine, or as its ports
-    do. Or a unit is split, and its dimension crosses machines, as do those with more tasks than a machine can have.
+    If all units are whole, each dimension takes as long as its rings need on the best machine, or as its ports need. If
+    a unit is divided, its dimension crosses machines, as do dimensions with more tasks than a machine can have.
 
     Args:
-        units: (u, t) tasks that are mapped as a whole.
-        pairs: What they exchange, but for what is in rings.
-        rates: Those of links by which the library plans rings.
+        units: (u, t) the tasks of each unit that is mapped as a whole.
+        pairs: The exchanges of units, without those in rings.
+        rates: The rates of links with which the library plans rings.
     """
     phases = list(job.traffic.values())
     if not rooms.rings.have_adapters or rooms.ports.join_machines:
@@ -194,7 +197,7 @@ def least_seconds(
 
 
 def exchanges_of(job: JobGraph, units: Ints, *, rings: bool) -> kernels.Exchanges:
-    """Return what the units exchange in each dimension; what tasks of one unit exchange does not count.
+    """Return the exchanges between units in each dimension; exchanges inside a unit do not count.
 
     rings: False leaves out collectives that run in rings.
     """
@@ -227,9 +230,9 @@ def _summed(keys: Ints, carried: Reals) -> tuple[Ints, Reals]:
 
 
 def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine_sets.Timing) -> float:
-    """Return seconds that no placement of a job beats that some machine, on which all GPUs are alike, has GPUs for.
+    """Return a lower bound on the seconds of a job that fits a machine on which all GPUs are alike.
 
-    Either it is on one machine, or two tasks that exchange are on different ones.
+    Either the job is on one machine, or two tasks that communicate are on different machines.
     """
     topology = view.cluster.topology
     large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
@@ -240,14 +243,14 @@ def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine
 
 
 _MOST_DIVIDED: Final = 10
-"""Most tasks of a job of which all divisions into two are compared."""
+"""Largest number of tasks for which all divisions of a job into two are compared."""
 
 
 def least_if_split(job: JobGraph, view: ClusterView) -> float:
-    """Return seconds that no placement of a job on several machines beats; infinity where it is not worth a search.
+    """Return a lower bound on the seconds of a job on several machines; infinity if that is not worth a search.
 
-    That is so on a single machine, for jobs of many tasks, and where the GPUs of each machine are joined by NVSwitches,
-    as adapters are slower.
+    It is not on a single machine, for jobs of many tasks, and if NVSwitches join the GPUs of each machine, as adapters
+    are slower.
     """
     topology = view.cluster.topology
     is_alone = topology.num_machines == 1 or not job.edges or not topology.derived(Ports).has_adapters

@@ -39,41 +39,41 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 _MOVE_WORK: Final = 200_000
-"""Moves times edges of an item, for up to 128 items, in the tree alone."""
+"""Limit on moves times edges of an item, for up to 128 items, in the tree alone."""
 _WORK_OF_AN_ITEM: Final = 80_000
 _MOST_WORK: Final = 2_500_000
-"""Hops that are loaded: about a tenth of a second."""
+"""Limit on hops that are loaded: about 0.1 s of work."""
 _MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
-"""Beside other jobs the bound is seldom reached, so that a search seldom ends before."""
+"""Limit next to other jobs: the bound is then seldom reached, so a search seldom ends early."""
 _MOST_WORK_IF_ALIKE: Final = 160_000
-"""On idle machines of equal size, the first mappings are seldom improved."""
+"""Limit on idle machines of equal size, on which the first mappings are seldom improved."""
 _FEW_ITEMS: Final = 8
 _WORK_OF_FEW_ITEMS: Final = 1 << 20
-"""Few items have few good steps; a search with so much work seldom misses the best mapping."""
+"""Limit for few items, which have few good steps: a search with this much work seldom misses the best mapping."""
 _MOST_DIVIDED: Final = 256
-"""Most tasks of a gang whose units are also divided."""
+"""Largest number of tasks of a gang whose units are also divided."""
 _SHARE_OF_DIVIDED: Final = 0.4
-"""Of the work, for mappings that divide units."""
+"""Share of the work for mappings that divide units."""
 _SHARE_OF_WHOLE_ROLES: Final = 0.4
-"""Of the work, for mappings that begin with each role on one machine."""
+"""Share of the work for mappings that begin with each role on one machine."""
 _SHARE_OF_ONE_SOCKET: Final = 0.2
-"""Of the work, for mappings on one socket of each machine."""
+"""Share of the work for mappings on one socket of each machine."""
 _ROUNDING: Final = 1e-6
 _MOST_REGIONS: Final = 16
-"""Domains that are tried for a small gang besides the fullest."""
+"""Limit on domains that are tried for a small gang in addition to the fullest."""
 _MUCH_ROOM: Final = 8
-"""More machines than have room for so many times the job are not looked at."""
+"""Only machines with room for this many times the job are searched."""
 
 
 class Mapped(NamedTuple):
-    """Where a gang goes."""
+    """The GPUs of a gang, and its communication time."""
 
     gpus: list[int]
     """The GPU of each task."""
     seconds: float
-    """The communication time, beside others if they count."""
+    """The communication time, next to other jobs if they count."""
     least_seconds: float
-    """No placement on the machines offered takes fewer seconds."""
+    """Lower bound on the seconds of placements on the offered machines."""
 
 
 def mapped(
@@ -86,16 +86,16 @@ def mapped(
     timeout: float | None,
     compact: float,
 ) -> Mapped | None:
-    """Return where a gang goes; None if there is not room, or if its machines are not free to choose.
+    """Return the GPUs of a gang; None without room, or if its machines cannot be chosen freely.
 
-    That is so if they are to be spread, or of equal GPUs, and with fixed partitions of GPUs and groups on sockets; also
-    if it takes more than the `max_machines` of the job.
+    They cannot with `spread`, `same_gpus`, fixed partitions of GPUs, or groups on sockets. Also return None if the gang
+    would get more than its `max_machines`.
 
     Args:
         timing: How times on one machine are computed and compared.
-        others: The flows of running jobs, which count on uplinks.
-        timeout: Limit in seconds; it lasts longer until there is a first mapping.
-        compact: The share by which a step may be longer if the gang then is in fewer domains with narrow uplinks.
+        others: The flows of running jobs, which count on uplinks; None for none.
+        timeout: Limit in seconds, exceeded only until there is a first mapping; None for no limit.
+        compact: The share by which a step may be longer to put the gang into fewer domains with narrow uplinks.
     """
     countdown = Countdown(timeout)
 
@@ -188,7 +188,7 @@ def order_on(
     others: kernels.FlowCounts | None,
     timeout: float | None,
 ) -> list[int] | None:
-    """Return the GPU of each task on machines that were chosen before; None if their GPUs are not free to choose.
+    """Return the GPU of each task on machines that are already chosen; None if their GPUs cannot be chosen freely.
 
     masks: the GPUs of each machine, at least one per task. Other arguments are those of `mapped`.
     """
@@ -202,7 +202,7 @@ def order_on(
 
 
 def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> bool:
-    """Return True if `mapped` finds a place, if its time does not end."""
+    """Return True if `mapped` is certain to find a mapping within its limits."""
     gang = _gang(request, view, offers, None)
     if gang is None or request.job.max_machines:
         return False
@@ -641,7 +641,7 @@ def _promising(request: JobRequest, offers: Offers, view: ClusterView) -> Offers
 
 
 def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: machine_sets.Timing) -> Sequence[int]:
-    """Return the GPU of each task of a part, a job of its own, by the rule for one machine: their numbers there."""
+    """Return the GPU of each task of a part (`job`), by the rule for one machine, as local numbers."""
     machine_class = view.classes.of(part.machine)
 
     def find() -> tuple[int, ...]:

@@ -1,4 +1,4 @@
-"""The sets of one machine's GPUs for a job, the best first: by time, nearness, and what they cost other jobs."""
+"""The sets of one machine's GPUs for a job, ordered by time, nearness, and cost to other jobs."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ if TYPE_CHECKING:
 Reals = NDArray[np.float64]
 Ints = NDArray[np.int32]
 _MOST_SETS: Final = 13_000
-"""Most sets that are all compared: those of 8 of 16 GPUs."""
+"""Largest number of sets that are all compared: those of 8 of 16 GPUs."""
 MOST_OPTIONS: Final = 16
-"""Most ways to place a job on one machine that are looked at after its time is known."""
+"""Limit on the ways to place a job on one machine that are examined once its time is known."""
 _MOST_ALIKE: Final = 4
-"""Most options on a machine on which all GPUs are alike."""
+"""Limit on options on a machine on which all GPUs are alike."""
 _ROUNDING: Final = 1 + 1e-9
 _ALL_ORDERS: Final = 4
-"""Of so many tasks, `PortNetwork.best_orders` tries all orders."""
+"""Largest number of tasks for which `PortNetwork.best_orders` tries all orders."""
 _MOST_ORDERED: Final = 16
-"""Of more tasks, rings that the library plans are not ordered besides."""
+"""Largest number of tasks for which rings that the library plans are also ordered."""
 _FARTHEST: Final = len(PATH_KINDS) + 1
 _NEARNESS: Final = {
     **{kind: rank for rank, kind in enumerate(PATH_KINDS, 1)},
@@ -56,20 +56,20 @@ _NEARNESS: Final = {
     LinkKind.NONE: _FARTHEST,
     LinkKind.SELF: 0,
 }
-"""How far the GPUs of a pair are by the kind of their link; 0 for NVLinks and links like them."""
+"""Distance rank of a pair of GPUs by the kind of its link; 0 for NVLinks and similar links."""
 
 
 class Timing(NamedTuple):
-    """How the communication times of placements are computed and compared."""
+    """Options for computing and comparing the communication times of placements."""
 
     slack: float
     """The share by which times may differ and count as equal."""
     rates: Rates | str
-    """The rates of links by which the library plans rings."""
+    """The rates of links with which the library plans rings."""
     alternatives: int = 1
-    """How many of a machine's fastest sets are wanted; slower ones may be left out."""
+    """Number of a machine's fastest sets that are needed; slower ones may be left out."""
     near_only: bool = False
-    """True compares only few sets of GPUs that are near each other."""
+    """True to compare only a few sets of GPUs that are near each other."""
 
 
 def _nearness(link: Link) -> int:
@@ -119,14 +119,14 @@ class _Machine:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What is known of an option."""
+    """The scores of an option."""
 
     seconds: float
     """The communication time of the job."""
     is_proven: bool = False
     """True if all sets of the machine's GPUs, and all orders that matter, were compared."""
     utility: float | None = None
-    """How fast that is, compared with an idle cluster (`LeastTime`), for a job that asks for a utility."""
+    """The utility (see `LeastTime`) of a job with a `min_utility`; None for other jobs."""
     bandwidths: Mapping[str, float] = field(default_factory=dict[str, float])
     """The scores of `bandwidth_scores`."""
 
@@ -148,7 +148,7 @@ def ranked(
     timing: Timing,
     required: Mask = 0,
 ) -> Iterator[Option]:
-    """Yield the best ways to place a job on one machine, in no order; all that communicates has a path.
+    """Yield the best ways to place a job on one machine, in no order; all tasks that communicate have a path.
 
     Args:
         free: The GPUs that the job may use.
@@ -187,7 +187,7 @@ def _all_alike(topology: Topology) -> bool:
 
 
 def of_any(machine_class: MachineClass, request: JobRequest, timing: Timing) -> tuple[Chosen, float]:
-    """Return the time of a job, and its grade, on any GPUs of a machine on which all are alike."""
+    """Return the time of a job, and the time's `grade`, on any GPUs of a machine on which all are alike."""
 
     def find() -> tuple[Chosen, float]:
         first = np.arange(request.size, dtype=np.int32)[None, :]
@@ -207,7 +207,7 @@ def _bandwidths(
 
 
 def fastest_rings(view: ClusterView, size: int, rates: Rates | str) -> float:
-    """Return GB/s that the rings of no `size` GPUs of a machine exceed; infinity if that is not known."""
+    """Return the upper bound on GB/s of the rings of `size` GPUs of a machine; infinity if unknown."""
 
     def find() -> float:
         return max(
@@ -464,8 +464,9 @@ def _keys(
 
 
 BEFORE_DOMAINS: Final = 7
-"""How many of the keys count before the domains of machines: the time, nearness, what is left of shared GPUs, and
-whether a part of an idle machine is taken."""
+"""The count of sort keys that precede the domains of machines: the time, nearness, the rest of shared GPUs, and whether
+a part of an idle machine is taken.
+"""
 
 
 def _lost(

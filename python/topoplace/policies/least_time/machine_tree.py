@@ -31,7 +31,7 @@ _ROUNDING = 1e-6
 
 
 def chain_of(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
-    """Return the levels as a tree, from the machines up."""
+    """Return the levels of the topology as a tree for the job, from the machines up."""
     chains = view.cluster.topology.derived(LevelChains)
     found = chains.of(named_levels(request.job))
     if found is None:
@@ -44,7 +44,7 @@ def chain_of(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
 def others_on_uplinks(
     topology: Topology, level: str, flows: kernels.FlowCounts, largest: Sequence[float]
 ) -> NDArray[np.float64]:
-    """Return (phases, machines) the GB of others on the uplinks of each machine's domain, in the busier direction.
+    """Return (phases, machines) the GB of other jobs on the uplinks of each machine's domain, in the busier direction.
 
     largest: the GB of the job's largest flow in each phase.
     """
@@ -72,7 +72,7 @@ def has_narrow_uplinks(level: str, codes: Ints, topology: Topology) -> bool:
 
 
 class MachineTree:
-    """The domains of the offered machines as `kernels.map_to_tree` takes them."""
+    """The domains of the offered machines, as an input of `kernels.map_to_tree`."""
 
     def __init__(self, request: JobRequest, offers: Offers, view: ClusterView, unit: int) -> None:
         levels = chain_of(request, view)
@@ -104,17 +104,17 @@ class MachineTree:
         self._parent = np.concatenate(parent)
 
     def has_room_for(self, units: int) -> bool:
-        """Return True if the machines together have room for so many units."""
+        """Return True if the machines together have room for `units` units."""
         return int(self.room.sum()) >= units
 
     def ports(self, room: Ints) -> kernels.PortTree:
-        """Return the tree and its speeds."""
+        """Return the tree with its speeds; room: the units that fit each leaf."""
         uplink = np.concatenate([np.zeros(1), *(self._uplinks(*one) for one in self._domains)])
         own_class, own = self._own()
         return kernels.PortTree(self._parent, room, uplink, own_class, own)
 
     def places(self, units: Ints, view: ClusterView) -> kernels.GangPlaces:
-        """Return the usable GPUs of each machine, for items that are these units."""
+        """Return the usable GPUs of each machine, with `units` as the items to map."""
         usable = self._offers.gpus(view.classes.gpus_of)
         ends = np.cumsum([len(gpus) for gpus in usable])
         return kernels.GangPlaces(units, ends, np.array(list(chain.from_iterable(usable)), np.int32))
@@ -130,14 +130,14 @@ class MachineTree:
         return ports.uplink_speeds(level)[machines] if ports.has_uplinks(level) else np.zeros(len(machines))
 
     def others(self, flows: kernels.FlowCounts, largest: Sequence[float]) -> NDArray[np.float64]:
-        """Return (phases, domains) the GB of others that count on each uplink."""
+        """Return (phases, domains) the GB of other jobs that count on each uplink."""
         gigabytes: list[NDArray[np.float64]] = [np.zeros((len(largest), 1))]
         for level, machines in self._domains:
             gigabytes.append(others_on_uplinks(self._topology, level, flows, largest)[:, machines])
         return np.concatenate(gigabytes, axis=1)
 
     def rooms(self, offers: Offers, view: ClusterView) -> bounds.Rooms:
-        """Return how many tasks can be together on the machines of any offers."""
+        """Return the room for tasks in each domain of the machines of these offers."""
         sizes = np.minimum(offers.sizes, self._most_of_job)
         tasks = bounds.tasks_together(sizes, offers.machines, self._levels)
         rings = bounds.RingDomains(offers, self._most_of_job, view)
@@ -160,7 +160,7 @@ class MachineTree:
         return classes, np.array([speed[self._machines] for speed in speeds]) * self._unit
 
     def leaves_of(self, units: Ints, parts: Sequence[Part]) -> Ints:
-        """Return (u,) the leaf of each unit in a division; -1 where a unit is not whole."""
+        """Return (u,) the leaf of each unit in a division; -1 for a divided unit."""
         leaf = np.full(units.size, -1)
         for part in parts:
             leaf[part.tasks] = self._leaf_of_machine[part.machine]

@@ -48,37 +48,38 @@ _ROUNDING: Final = 3e-9
 
 
 class LeastTime(MachinePolicy):
-    """The least communication time (`communication_time`), by ports, rings and all levels of the fabric.
+    """The default policy: the least communication time (`communication_time`), by ports, rings and all levels of the
+    fabric.
 
-    Placements whose times differ by no more than `slack` count as equal. Of these, the policy takes, in this order, the
-    one with the nearest links, that takes no part of an idle machine, in the domains with the fewest free GPUs, from
-    the outermost level on, on the machine with the fewest, that breaks the fewest whole parts of a machine, avoids slow
-    links, leaves the free GPUs of the machine the most ring bandwidth, and has the smallest GPU list. A gang on several
-    machines is mapped to their GPUs (`kernels.map_gang`): of mappings that are as fast, one that takes the least of the
-    uplinks, then of the fewest machines, in the fewest and fullest domains. The traffic of running gangs on adapters
-    and uplinks counts. It does not on one machine, where no job uses an uplink.
+    Placements whose times differ by no more than `slack` count as equal. Ties go, in this order, to the nearest links,
+    no part of an idle machine, the domains with the fewest free GPUs (outermost level first), and the machine with the
+    fewest. Further ties go to the fewest broken whole parts of a machine, no slow links, the most ring bandwidth left
+    on the machine, and the smallest GPU list. A gang on several machines is mapped to their GPUs (`kernels.map_gang`).
+    Ties of gangs go to the least use of uplinks, then to the fewest machines, in the fewest and fullest domains. The
+    traffic of running gangs on adapters and uplinks counts, but not for jobs on one machine, which use no uplink.
 
-    A job with a `min_utility` waits until a placement reaches it; younger jobs may overtake it. Its utility is the time
-    of its placement on the same cluster without jobs, divided by the time of the placement: 0.1 means ten times slower,
-    and 1.0 as fast, within `slack`, or that the job does not communicate. The score "utility" is that of such jobs.
+    A job with a `min_utility` waits until a placement reaches it; younger jobs may overtake it. Its utility is its time
+    on the same cluster without jobs, divided by its time in the placement. 0.1 means ten times slower; 1.0 means as
+    fast (within `slack`) or no communication. Only such jobs have the score "utility".
 
     Args:
         slack: The share by which times may differ and count as equal.
-        others: False decides as if no other job communicated. Scores are those of the job alone in any case.
-        rates: As in `topoplace.collective`: those of links by which the library plans rings on a machine, also measured
-            ones. `Placement.time` is by these rates.
-        timeout: Limit in seconds on the search for GPUs of one machine, and on that for the machines of a gang, which
-            both end after a number of steps anyway. If it comes before all sets of GPUs of one machine are compared, a
-            few that are near each other are; if it comes before the first mapping of a gang, the gang is split over
-            the fewest machines.
-        split: A job that fits one machine is placed on several ones if that makes it at least so many times faster, as
-            it then takes network ports of others; None never does, nor do jobs with `same_gpus` or `spread`.
-        waits: How long a job waits in a queue for one machine or NVLink domain, or for the fewest machines, rather than
-            being spread, in units of the seconds that this would add to its run: 0 not at all, as `place`. See
-            docs/policies.md.
-        compact: The share by which a step of a gang may be longer if the gang then is in fewer domains whose uplinks
-            are narrower than the adapters below them, as others need these uplinks, too; 0 looks at the time alone.
-            A step is that of a job that states its arithmetic; of others, its communication.
+        others: False decides as if no other job communicated. Scores are always those of the job alone.
+        rates: The rates of links with which the library plans rings on a machine, as in `topoplace.collective`; they
+            may be measured. `Placement.time` uses these rates.
+        timeout: Limit in seconds on the search for GPUs of one machine, and on that for the machines of a gang; both
+            also have a limit on steps. If time ends before all sets of GPUs of one machine are compared, only a few
+            sets of near GPUs are. If it ends before the first mapping of a gang, the gang is split over the fewest
+            machines.
+        split: A job that fits one machine is placed on several machines if that makes it at least this many times
+            faster, as it then uses network ports of other jobs. None never splits such a job; jobs with `same_gpus` or
+            `spread` are not split either.
+        waits: How long a job in a queue waits for one machine or NVLink domain, or for the fewest machines, instead of
+            starting on more. The unit is the seconds that starting on more would add to its run; 0 means no waiting, as
+            in `place`. See docs/policies.md.
+        compact: The share by which a step of a gang may be longer to put the gang into fewer domains with narrow
+            uplinks, narrower than the adapters below them. Other jobs also need these uplinks. With 0, only time
+            counts. For a job without `tflop`, a step is its communication only.
     """
 
     name = "least-time"
@@ -112,7 +113,9 @@ class LeastTime(MachinePolicy):
     # ---- what a queue asks ---------------------------------------------------------------------------------
 
     def awaited(self, job: JobGraph, cluster: Cluster) -> JobGraph:
-        """Return the job limited to the machines or NVLink domain that it waits for; itself if it waits for none."""
+        """Return the job limited to the number of machines, or the NVLink domain, that it waits for; itself if it waits
+        for none.
+        """
         if not self.waits or job.single_machine or not job.num_tasks:
             return job
         view = self.view_of(cluster)
@@ -130,8 +133,8 @@ class LeastTime(MachinePolicy):
     ) -> float:
         """Return `waits` times the seconds by which another placement makes the job longer; 0 if it waits for nothing.
 
-        other: that placement; None for the best split. It is 0 too if no machine or domain could hold the job, as too
-        many GPUs are out of service.
+        other: the other placement; None for the best split. Also return 0 if no machine or domain could hold the job
+        because GPUs are out of service.
         """
         view = self.view_of(cluster)
         request = view.request(job)
@@ -142,7 +145,7 @@ class LeastTime(MachinePolicy):
         return self.waits * (self._slowdown_if_split(request, awaited, view, other) - 1) * expected
 
     def why_awaits(self, job: JobGraph, cluster: Cluster, other: Placement | None = None) -> Refusal:
-        """Return that a job waits for few machines or an NVLink domain, and how much longer it takes on others."""
+        """Return why a job waits for few machines or an NVLink domain, and how much longer it would take otherwise."""
         view = self.view_of(cluster)
         request = view.request(job)
         awaited = self._awaited(request, view)
@@ -185,7 +188,9 @@ class LeastTime(MachinePolicy):
     def choose(
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
-        """Return the placement on one machine, or that on several if no machine has room or it is much faster."""
+        """Return the placement on one machine, or one on several machines if no machine has room or that is much
+        faster.
+        """
         if not request.size:
             return without_gpus.placed(job, view)
         if self.timeout is not None and self._goes_by_machine(request):
@@ -245,12 +250,12 @@ class LeastTime(MachinePolicy):
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterable[Option]:
-        """Return the best sets of GPUs of a machine; DeadlineError if time is up."""
+        """Return the best sets of GPUs of a machine; raise DeadlineError after `timeout`."""
         check_deadline()
         return machine_sets.ranked(request, machine_class, state, free, self._timing)
 
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
-        """Yield what `find` returns, then slower sets of GPUs of a machine, which `find` leaves out."""
+        """Yield the placement of `find`, then placements on slower sets of GPUs of a machine."""
         if not job.num_tasks:
             return filter(None, [self.find(job, view)])
         thorough = copy(self)
@@ -262,7 +267,7 @@ class LeastTime(MachinePolicy):
     ) -> Placement | None:
         """Return the best placement on GPUs of `free` that uses all GPUs in `required`, on a cluster of one machine.
 
-        None if there are fewer GPUs in `free` than tasks.
+        Return None if there are fewer GPUs in `free` than tasks.
         """
         view = self.checked_view(job, cluster)
         request, machine_class = view.request(job), view.classes.of(0)
@@ -278,7 +283,7 @@ class LeastTime(MachinePolicy):
         return placed_on(job, best.gpus, cluster, scores, rates=self.rates)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
-        """Return the sort key of an answer of `best`, smaller is better: equal for times that count as equal."""
+        """Return the sort key of a placement from `best`, smaller is better; equal for times that count as equal."""
         return (machine_sets.grade(placement.scores["communication_time"], self.slack),)
 
     def ranked_machines(self, job: JobGraph, cluster: Cluster) -> Iterator[list[int]]:
@@ -329,7 +334,7 @@ class LeastTime(MachinePolicy):
         )
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
-        """Return the GPU of each task, on one machine by the rule for one machine, on several as gangs are mapped."""
+        """Return the GPU of each task: on one machine by its best set, on several by the mapping of gangs."""
         from topoplace.engine.gangs.division import Part
         from topoplace.policies.least_time.gangs import local_gpus, order_on
 
@@ -366,7 +371,7 @@ class LeastTime(MachinePolicy):
         return view.cluster.view(running_gangs).now() if self.others else None
 
     def with_utilities(self, options: Options, request: JobRequest, view: ClusterView) -> Options:
-        """Return the options, for a job that asks for a utility with theirs."""
+        """Return the options; for a job with a `min_utility`, with their utilities."""
         if not request.asks_utility:
             return options
         utilities = [self._utility(option.details.seconds, request, view) for option in options]
@@ -380,7 +385,7 @@ class LeastTime(MachinePolicy):
         return job.min_utility - _ROUNDING if job.min_utility else -math.inf
 
     def scores(self, details: Any) -> Mapping[str, float]:
-        """Return the communication time, the bandwidths behind it, and the utility of a job that asks for one."""
+        """Return the communication time, the bandwidths behind it, and the utility of a job with a `min_utility`."""
         chosen: machine_sets.Chosen = details
         found = {"communication_time": chosen.seconds, **chosen.bandwidths}
         return found if chosen.utility is None else {**found, "utility": chosen.utility}
@@ -393,9 +398,9 @@ class LeastTime(MachinePolicy):
     def proof(
         self, request: JobRequest, machine: int, option: Option, view: ClusterView
     ) -> tuple[bool, float | None]:
-        """Return whether the option is as fast as any, and seconds that none beats.
+        """Return True if the option is as fast as any, and a lower bound on the seconds of all placements.
 
-        They are known on a single machine, and where all GPUs of each machine are alike.
+        Both are known on a single machine, and if all GPUs of each machine are alike; otherwise False and None.
         """
         machine_class = view.classes.of(machine)
 
@@ -458,7 +463,7 @@ class LeastTime(MachinePolicy):
         return any(allowed_splits(request, offers, view, lambda some: self.splits(request, some, view)))
 
     def finds_any(self, job: JobGraph, view: ClusterView) -> bool:
-        """Return True if `find` returns a placement; where any mapping of a gang will do, none is searched for."""
+        """Return True if `find` returns a placement; if any mapping of a gang is good enough, there is no search."""
         request = view.request(job)
         is_certain = self.joins_all(view) and not (request.asks_utility or self.may_reslice)
         if is_certain and request.size and not (job.single_machine or request.needs_sockets):
@@ -487,9 +492,9 @@ _DEFAULT = LeastTime()
 
 
 def place(job: JobGraph, cluster: Cluster) -> Placement | None:
-    """Return the placement of a job that communicates the fastest, by the policy least-time; None if it has to wait.
+    """Return the placement with the least communication time, by the policy least-time; None if the job must wait.
 
-    The cluster does not change. For options, and for the reason why there is no placement, take the policy:
+    The cluster does not change. For options, and for the reason why there is no placement, use the policy:
     `topoplace.policies.get("least-time", slack=0.05).explain(job, cluster)`.
 
     Raises:

@@ -1,9 +1,9 @@
-"""What a job waits for in a queue rather than being spread, and for how long: one machine, or whole ones.
+"""How long a job waits in a queue for one machine, or for whole machines, instead of starting on more.
 
-A job on more machines communicates over more network adapters, or over these instead of NVLinks, and so holds its GPUs
-for longer. It therefore waits for one machine, or for as many as it would fill on a cluster without jobs, as long as
-that costs it no more than `LeastTime.waits` times what starting now would. Where NVLink domains join all machines, a
-job waits for one of these.
+A job on more machines communicates over more network adapters, or over adapters instead of NVLinks, and so holds its
+GPUs for longer. It therefore waits for one machine, or for the number of machines that it would fill on a cluster
+without jobs. It waits at most `LeastTime.waits` times the run time that starting now would add. If NVLink domains join
+all machines, a job waits for one of these domains.
 """
 
 from __future__ import annotations
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
 
 Ints = NDArray[np.int64]
 UNKNOWN_RUN_TIME: Final = 3600.0
-"""Seconds that a job is expected to run if nothing is known."""
+"""Expected run time, in seconds, of a job whose run time is unknown."""
 _SHARE: Final = 0.2
-"""What share of a step communicates on the best GPUs, for a job that does not say; as in the simulator's `StepTime`."""
+"""Share of a step that a job without `tflop` communicates on the best GPUs, as in the simulator's `StepTime`."""
 
 
 class Awaited(NamedTuple):
-    """What a job waits for: so many machines, or NVLink domains."""
+    """The machines or NVLink domains that a job waits for."""
 
     level: str
     """"machine", or the level of the NVLink domains."""
     most: int
-    """How many domains the job may have at most; 1 of NVLink domains."""
+    """Limit on the number of domains; 1 for NVLink domains."""
 
     def limited(self, job: JobGraph) -> JobGraph:
         """Return the job limited to these domains."""
@@ -54,14 +54,14 @@ class Awaited(NamedTuple):
         return job.with_(single_machine=True) if self.most == 1 else job.with_(max_machines=self.most)
 
     def refusal(self, job: JobGraph, slowdown: float, count: int) -> Refusal:
-        """Return that a job waits; slowdown: how many times as long it would run on `count` domains."""
+        """Return the refusal of a waiting job; slowdown: run time on `count` domains divided by that on these."""
         where = self.level.replace("_", " ")
         domains = f"one {where}" if self.most == 1 else f"{self.most} {where}s"
         split = f"split over {count} {where}s it would take {slowdown:.1f} times as long"
         return Refusal(f"waits for {job.num_tasks} GPUs of {domains}: {split}")
 
     def num_domains(self, placement: Placement, view: ClusterView) -> int:
-        """Return of how many domains a placement has GPUs."""
+        """Return the number of domains in which a placement has GPUs."""
         machines = view.cluster.topology.machine_of[list(placement.gpus)]
         return len(np.unique(_codes(self.level, view)[machines]))
 
@@ -70,7 +70,7 @@ class Awaited(NamedTuple):
     ) -> bool:
         """Return True if such domains can hold a job once they are idle.
 
-        lost: the GPUs that no job can get, whether jobs hold them or not. max_tasks_of: as for offers.
+        lost: the GPUs out of service, held by jobs or not. max_tasks_of: as for `idle_offers`.
         """
         offers = idle_offers(max_tasks_of, request, view, at_best=True)
         missing = np.bincount(
@@ -83,9 +83,9 @@ class Awaited(NamedTuple):
 
 
 def awaited_by(request: JobRequest, view: ClusterView, alone: Placement) -> Awaited | None:
-    """Return what a job that `may_wait` waits for; None for nothing.
+    """Return the domains that a job with `may_wait` waits for; None for none.
 
-    alone: its placement on the cluster without jobs.
+    alone: the job's placement on the cluster without jobs.
     """
     level = view.table(_level, lambda: (_level(view),))[0]
     number = Awaited(level, 1).num_domains(alone, view)
@@ -105,14 +105,14 @@ def _fills_machines(placement: Placement, view: ClusterView) -> bool:
 
 
 class Pace(NamedTuple):
-    """How fast a job runs, depending on how long it communicates."""
+    """The times of a step, from which the slowdown by slower communication follows."""
 
     compute: float
-    """How long it computes in a step, in seconds; those of communication may be in another unit."""
+    """Time of computing in a step, in the unit of `inside`: seconds, or for a job without bytes, its own."""
     inside: float
-    """How long it communicates in a step on what it waits for; 0 if links do not count."""
+    """Time of communication in a step on the domains that the job waits for; 0 if links do not count."""
     split: float
-    """How long it communicates in a step on more domains, at best; as `inside` if that is not known."""
+    """Least time of communication in a step on more domains; `inside` if unknown."""
 
     @classmethod
     def of(
@@ -121,7 +121,7 @@ class Pace(NamedTuple):
         """Return the pace of a job.
 
         Args:
-            inside: How long it communicates in a step on what it waits for.
+            inside: Time of communication in a step on the domains that the job waits for.
             rates: Those of links by which the library plans rings.
         """
         job, topology = request.job, view.cluster.topology
@@ -135,11 +135,13 @@ class Pace(NamedTuple):
 
     @property
     def slowdown_if_split(self) -> float:
-        """How many times as long the job runs on more domains, at best."""
+        """Return the least run time on more domains, divided by that on the domains that the job waits for."""
         return self.slowdown(self.split)
 
     def slowdown(self, seconds: float) -> float:
-        """Return how many times as long the job runs as in one domain if it communicates so long; at least 1."""
+        """Return the run time with `seconds` of communication in a step, divided by that on the awaited domains; at
+        least 1.
+        """
         return max(1.0, (self.compute + seconds) / (self.compute + self.inside)) if self.inside else 1.0
 
 
@@ -157,7 +159,7 @@ def _codes(level: str, view: ClusterView) -> Ints:
 
 
 def may_wait(request: JobRequest, view: ClusterView) -> bool:
-    """Return True for a job that may be split, is slower then, and does not choose its machines in another way."""
+    """Return True for a job that may be split, is slower if split, and has no requirements on its machines."""
     if view.cluster.topology.num_machines == 1:
         return False
     job = request.job

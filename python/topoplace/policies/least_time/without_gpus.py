@@ -1,4 +1,4 @@
-"""Where jobs that need no GPU break nothing: on machines, and in domains, that other jobs use already."""
+"""Placement of jobs that need no GPU, on machines and in domains that other jobs already use."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from topoplace.cluster.host_shares import shares_on
 from topoplace.cluster.hosts import megabytes, millicpus
-from topoplace.objectives.fragmentation import in_whole_domains
+from topoplace.objectives.domains import in_whole_domains
 from topoplace.placement import Placement
 
 if TYPE_CHECKING:
@@ -28,10 +28,10 @@ def placed(job: JobGraph, view: ClusterView) -> Placement | None:
 
 
 def ranked(job: JobGraph, view: ClusterView) -> list[int]:
-    """Return the machines with room for a job without GPUs, first the one where it breaks the fewest whole things.
+    """Return the machines with room for a job without GPUs; first the one on which it breaks the fewest whole domains.
 
     A machine is whole if all of its GPUs are free and no job has its CPUs or memory; a domain, if all of its machines
-    are. Domains count before machines, outer ones first; then come the fewest free GPUs, the fewest CPUs that are left,
+    are. Domains count before machines, outer ones first. Ties go to the fewest free GPUs, the fewest remaining CPUs,
     and the lowest number.
     """
     hosts, topology = view.cluster.hosts, view.cluster.topology

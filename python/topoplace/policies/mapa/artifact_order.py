@@ -1,12 +1,12 @@
 """The tie-breaking of MAPA's published artifact, for comparing placements with its logs job by job.
 
 The artifact lists the sets of free GPUs in the order in which its graph miner finds them, and every assignment of tasks
-to each set. It keeps the first one with the maximal score. So ties depend on the miner; the orders below were
+to each set. It keeps the first one with the maximal score. Ties therefore depend on the miner; the orders below are
 reconstructed from its logs. Two conventions differ from the rest of this library: a ring of two tasks counts its link
 twice, and preserved bandwidth counts NVLinks only.
 
-The best assignment within a GPU set does not depend on which other GPUs are free. So it is computed once per topology
-and job pattern, and a decision is one masked maximum over the sets.
+The best assignment within a GPU set does not depend on which other GPUs are free. It is therefore computed once per
+topology and job pattern, and a decision is one masked maximum over the sets.
 """
 
 from __future__ import annotations
@@ -68,14 +68,14 @@ class Candidates:
     effective_order: NDArray[np.int64]
 
     def allowed(self, usable: Iterable[int], required: Iterable[int]) -> NDArray[np.bool_]:
-        """Return an array (s,) that is True for each set inside `usable` that contains all of `required`."""
+        """Return (s,) True for each set inside `usable` that contains all of `required`."""
         usable_bits, required_bits = _bits(usable), _bits(required)
         chosen: NDArray[np.bool_] = (self.mask & ~usable_bits) == 0
         chosen &= (self.mask & required_bits) == required_bits
         return chosen
 
     def preserved(self, free: Iterable[int]) -> NDArray[np.float64]:
-        """Return an array (s,): NVLink GB/s among the GPUs in `free` that remain after taking each set from them."""
+        """Return (s,) the NVLink GB/s among the GPUs in `free` that remain after taking each set."""
         stays = np.zeros(len(self.nvlink))
         stays[list(free)] = 1.0
         degree = (self.nvlink * stays).sum(axis=1)
@@ -92,8 +92,8 @@ def edges_of(job: JobGraph) -> tuple[tuple[int, int, float], ...]:
 def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) -> Candidates:
     """Return the scored GPU sets of `job` on `topology`, built on first use and cached with the topology.
 
-    Raises ValueError if the artifact's order is unknown for the job's pattern or size, if the job's edges are not those
-    of the pattern it is named after, or if the topology has too many GPU sets to list.
+    Raise ValueError if the artifact's order is unknown for the job's pattern or size, or the job's edges are not those
+    of the pattern in its name. Also raise it if the topology has too many GPU sets to list.
     """
     n, k = topology.num_gpus, job.num_tasks
     if (job.name, k) not in _SET_ORDER:

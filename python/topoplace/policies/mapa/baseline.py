@@ -1,4 +1,4 @@
-"""The policy that takes the lowest free GPU ids, the first policy MAPA compares with."""
+"""The policy that takes the lowest free GPU ids, the first policy with which MAPA compares."""
 
 from __future__ import annotations
 

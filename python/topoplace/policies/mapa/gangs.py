@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _MIN_TASKS = 17
-"""Smaller jobs are searched exactly, ties included."""
+"""Least number of tasks; smaller jobs are searched exactly, ties included."""
 _MAX_EXCHANGED = 1024
-"""Most GPUs among which exchanges are tried."""
+"""Largest number of GPUs among which exchanges are tried."""
 _MAX_BISECTED = 128
-"""Most GPUs among which exchanges also start from the mapping kernel's own bisection."""
+"""Largest number of GPUs for which exchanges also start from the mapping kernel's own bisection."""
 _KICKS = 100
 _MAX_SPEEDS = 8
-"""Speeds of the slowest link that are tried one after the other."""
+"""Limit on the speeds of the slowest link that are tried one after the other."""
 _NO_LINK = 1e9
 
 
@@ -48,9 +48,10 @@ def on_machines(
 ) -> MachineGang | None:
     """Return the best choice found for a gang on free GPUs of several machines, none of which has room for the job.
 
-    "sum" is the largest sum of the bandwidths of the links used, "bottleneck_sum" the fastest slowest link, and then
-    that sum. The gang is divided among the machines; if that is not proven to be best, exchanges of GPUs follow. None
-    for small jobs, for machines whose GPUs have different links to others, and where an edge got no link.
+    objective: "sum" is the largest sum of the bandwidths of the links used; "bottleneck_sum" is the fastest slowest
+    link, then that sum. The gang is divided among the machines; if that is not proven to be best, exchanges of GPUs
+    follow. Return None for small jobs, for machines whose GPUs have different links to others, and if an edge got no
+    link.
     """
     if not PairLinks.serves(topology, len(job.edges)):
         return None

@@ -1,4 +1,4 @@
-"""The policy that maximises aggregated bandwidth, one of the policies MAPA compares with."""
+"""The policy that maximises aggregated bandwidth, one of the policies with which MAPA compares."""
 
 from __future__ import annotations
 

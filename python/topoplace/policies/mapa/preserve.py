@@ -26,19 +26,19 @@ class Preserve(MapaPolicy):
     """MAPA's Algorithm 1: sensitive jobs get the largest effective bandwidth, others leave the most bandwidth free.
 
     A bandwidth-sensitive job of 2 to 5 tasks gets the placement with the largest predicted effective bandwidth (eq. 2).
-    Eq. 2 was not fitted on larger jobs and extrapolates badly. So a larger sensitive job gets the largest bottleneck
-    bandwidth, ties broken by the largest aggregated bandwidth; with `force_eq2=True`, eq. 2 decides at any size. The
-    score `effective_bandwidth_extrapolated` is 1.0 for sizes outside 2 to 5. A job that is not sensitive, or has no
-    edges, gets the placement that leaves the largest preserved bandwidth (eq. 3), ties broken by the largest aggregated
-    bandwidth.
+    Eq. 2 was not fitted on larger jobs and extrapolates badly. A larger sensitive job therefore gets the largest
+    bottleneck bandwidth, ties broken by the largest aggregated bandwidth; with `force_eq2=True`, eq. 2 decides at any
+    size. The score `effective_bandwidth_extrapolated` is 1.0 for sizes outside 2 to 5. A job that is not sensitive, or
+    has no edges, gets the placement that leaves the largest preserved bandwidth (eq. 3), ties broken by the largest
+    aggregated bandwidth.
 
     The paper's claim that the minimum of Preserve equals the 25th percentile of the other policies depends on the limit
     `min_effective_bandwidth`.
 
     Args:
-        min_effective_bandwidth: Predicted GB/s below which a job that is placed by eq. 2 waits. None, the default, is
-            no limit, as in the paper's text. The paper's artifact refuses predictions up to 12.335, the value of eq. 2
-            without any link.
+        min_effective_bandwidth: Predicted GB/s below which a job that is placed by eq. 2 waits. None, the default,
+            means no limit, as in the paper's text. The paper's artifact refuses predictions up to 12.335, the value of
+            eq. 2 without any link.
         coefficients: Theta 1 to 14 of eq. 2, such as `EffectiveBandwidth.fit(table).coefficients`.
     """
 
@@ -89,7 +89,7 @@ class Preserve(MapaPolicy):
         return tuple(-placement.scores[name] for name in names)
 
     def machine_order(self, job: JobGraph, placement: Placement, machine: Cluster) -> tuple[float, ...]:
-        """Return the sort key by which machines compare: as `order`, but by the preserved bandwidth that is lost."""
+        """Return the sort key by which machines compare: `order`, but with the loss of preserved bandwidth."""
         key = self.order(job, placement)
         if _wants_bandwidth(job):
             return key

@@ -41,13 +41,12 @@ class MapaPolicy(SearchPolicy):
 
     tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list. "artifact" repeats
     the choice of the paper's published code, for rings, stars and cliques of up to five tasks on topologies of up to 64
-    GPUs (30 for five tasks); ValueError in all other cases.
-    max_nodes: limit on the nodes of one search tree; the default takes about a second. One decision may take several
-    searches, and visits at most eight times as many nodes. On a cluster, each machine gets an equal part of them, but
-    at least 32,768. With None, only `timeout` ends a search before the best placement is proven. At a limit, the best
-    placement found is returned with `optimal` False; SearchTimeoutError is raised if none was found.
-    timeout: limit on the time of one search, in seconds. Unlike with `max_nodes`, results then depend on the speed of
-    the computer.
+    GPUs (30 for five tasks); all other cases raise ValueError. max_nodes: limit on the nodes of one search tree; the
+    default takes about a second. One decision may take several searches, and visits at most eight times as many nodes.
+    On a cluster, each machine gets an equal part of them, but at least 32,768. With None, only `timeout` ends a search
+    before the best placement is proven. At a limit, the best placement found is returned with `optimal` False;
+    SearchTimeoutError is raised if none was found. timeout: limit on the time of one search, in seconds. Unlike with
+    `max_nodes`, results then depend on the speed of the computer.
     """
 
     artifact_rule: ClassVar[str]
@@ -92,7 +91,7 @@ class MapaPolicy(SearchPolicy):
     def best_within(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
-        """Return what `best` returns, with no more work than `budget` allows."""
+        """Return the result of `best`, with no more work than `budget` allows."""
         if self.tie_break == "artifact":
             return artifact_order.place(self.artifact_rule, job, cluster, free, required, self.model)
         return self.search(job, cluster, free, required, budget)
@@ -103,7 +102,7 @@ class MapaPolicy(SearchPolicy):
         """Return the placement on the lexicographically smallest GPU set with a link for every edge of the job.
 
         The set lies inside `free` and contains `required`. Tasks are assigned for the largest aggregated bandwidth.
-        None if there is no such set.
+        Return None if there is no such set.
         """
         spare = job.num_tasks - len(required)
         if not 0 <= spare <= len(free) - len(required):
@@ -127,8 +126,8 @@ class MapaPolicy(SearchPolicy):
         """Return the placement with the best value of `objective`, and all its scores; None if there is none.
 
         Every edge of the job must have a link. The placement lies inside `free` and uses all of `required`. A gang on
-        several machines is divided among them (`gangs.on_machines`); only if the slowest link counts and that is not
-        proven to be best, it is searched too.
+        several machines is divided among them (`gangs.on_machines`). It is also searched if the slowest link counts and
+        the division is not proven to be best.
         """
         gang = None
         any_set = not required or len(free) == job.num_tasks

@@ -22,11 +22,12 @@ class MapaTopoAware(MapaPolicy):
     """The policy that takes the lowest free GPU ids under one CPU socket (PCIe root), or else the lowest free ids.
 
     Tasks are assigned to these GPUs for the largest aggregated bandwidth. MAPA's paper cites SC'17's recursive
-    bipartitioning but says that it "in effect" selects GPUs of one socket, and MAPA's artifact does just that. So this
-    policy is first fit, without a partitioner. GPUs of one machine whose socket is unknown count as one group.
+    bipartitioning but says that it "in effect" selects GPUs of one socket, and MAPA's artifact does just that. This
+    policy is therefore first fit, without a partitioner. GPUs of one machine whose socket is unknown count as one
+    group.
 
-    On one machine without any socket it is the policy Baseline, and says so once with a UserWarning. With
-    `tie_break="artifact"` sockets do not matter: groups are consecutive ids, as in MAPA's published code.
+    On one machine without sockets, it decides as the policy Baseline and warns once with a UserWarning. With
+    `tie_break="artifact"`, sockets are ignored: groups are consecutive ids, as in MAPA's published code.
     """
 
     name = "mapa-topo-aware"

@@ -1,4 +1,4 @@
-"""Best fit (bin packing of jobs into sockets), the second policy SC'17 compares with."""
+"""Best fit (bin packing of jobs into sockets), the second policy with which SC'17 compares."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 class BestFit(UtilityPolicy):
     """Bin packing with sockets as bins (SC'17, section 5.2).
 
-    The paper has one sentence: "bin packing (i.e. allocating first the GPUs from highly used domains)". `reading` says
-    what it means for a job of several GPUs:
+    The paper has one sentence: "bin packing (i.e. allocating first the GPUs from highly used domains)". `reading`
+    chooses its meaning for a job of several GPUs:
 
     - "sockets", the default, packs whole jobs. A job goes to the socket that it leaves with the fewest free GPUs; ties
       go to the machine with the fewest free GPUs, then to the lowest machine number. If no socket has room for the
       whole job, it gets the most used sockets of a machine.
-    - "domains" is the sentence to the letter. A job goes to the machine that it leaves with the fewest free GPUs, and
-      takes the GPUs of its most used sockets first, even if that splits a pair of GPUs that one socket has room for.
-      With it, the published list of 100 jobs on 5 machines has the paper's order of policies.
+    - "domains" is the sentence to the letter. A job goes to the machine that it leaves with the fewest free GPUs. It
+      gets GPUs of the most used sockets first, even if that splits two GPUs for which one socket has room. With it, the
+      published list of 100 jobs on 5 machines has the paper's order of policies.
 
     If no machine has room, the job is split over those that offer the fewest GPUs. Jobs are tried in order of
     submission; a job that does not fit does not block younger ones. Other arguments are those of `UtilityPolicy`.
 
     Raises:
-        ValueError: For another `reading`.
+        ValueError: `reading` has another value.
     """
 
     name = "best-fit"

@@ -21,11 +21,12 @@ if TYPE_CHECKING:
 
 
 class UtilityBipartition:
-    """Maps a job's tasks into a machine, one after another, by the system utility of each half for the task.
+    """The mapping of a job's tasks into a machine, one task after another, by the system utility of each half for the
+    task.
 
     The free GPUs are halved with the smallest cut between near GPUs (Algorithm 2). Each task in turn goes to the half
-    in which its utility is higher, to the first one if equal, as long as that half has a free GPU (Algorithm 3); it is
-    never moved again. Both halves then go on with their tasks. In the utility of a half,
+    with the higher utility (to the first one if equal) that has a free GPU (Algorithm 3), and never moves again. Both
+    halves are then halved in turn with their tasks. In the utility of a half,
 
     - communication is with the tasks that have a half already, each as near as their halves allow, relative to the
       largest distance in the machine;
@@ -47,7 +48,7 @@ class UtilityBipartition:
         return tuple(region.bit_length() - 1 for region in found.region_of)
 
     def halves(self, machine_class: MachineClass, region: Mask) -> tuple[Mask, Mask]:
-        """Return two halves of some GPUs of a machine, with little nearness between them; the first may be larger."""
+        """Return two halves of the GPUs in `region`, with few near pairs between them; the first may be larger."""
         return self._halves.get_or_build((machine_class, region), lambda: _halved(machine_class, region))
 
 

@@ -18,7 +18,7 @@ from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
-from topoplace.objectives.interference import JobKind, interference_ratios, worst_ratio
+from topoplace.objectives.colocation import JobKind, interference_ratios, worst_ratio
 from topoplace.objectives.printed_utility import PrintedUtility
 from topoplace.objectives.utility import Costs, Formula, Utility, job_communication_cost
 
@@ -40,11 +40,11 @@ _FORMULAS: Final[Mapping[str, type[AuthorsUtility | PrintedUtility]]] = {
 }
 _ROUNDING = 1e-9
 _MAX_KNOWN = 1 << 12
-"""Maximum number of choices and options that are kept per request."""
+"""Maximum number of choices and options that are cached per request."""
 
 
 class Costing:
-    """Computes the costs of placements from a performance profile, and checks limits on host memory bandwidth."""
+    """The costs of placements, from a performance profile, and limits on host memory bandwidth."""
 
     def __init__(self, profile: PerformanceProfile | None, memory_bandwidth: float | None) -> None:
         """Check and store the arguments, which are those of `UtilityPolicy`."""
@@ -134,7 +134,7 @@ class Costing:
         return parts
 
     def across_at_best(self, request: JobRequest) -> Costs:
-        """Return a lower bound on the costs of splitting a job over machines although it fits on one.
+        """Return a lower bound on the costs of splitting a job over several machines that fits on one.
 
         Its communication cost counts as the highest one on a single machine; the other costs are the best possible.
         """
@@ -144,10 +144,10 @@ class Costing:
         return Costs(request.size, most, least, most, suffered, suffered, worst, 0.0, weight=weight)
 
     def max_tasks(self, job: JobGraph, used: float = 0.0) -> int:
-        """Return for how many of the job's tasks one machine has enough host memory bandwidth.
+        """Return the number of the job's tasks for which one machine has enough host memory bandwidth.
 
-        used: GB/s of the machine's memory bandwidth that are already in use. The result is the number of all tasks if
-        the bandwidth is not limited or the job needs none.
+        used: GB/s of the machine's memory bandwidth that are in use. If the bandwidth is not limited or the job needs
+        none, return the number of all tasks.
         """
         if self.memory_bandwidth is None or not job.memory_bandwidth:
             return job.num_tasks
@@ -209,10 +209,10 @@ class UtilityPolicy(MachinePolicy):
     Args:
         profile: Measured run times and interference of jobs; without it, no job is assumed to interfere with another.
         utility: The formula of the scores "utility" and "system_utility". It is a `Formula`, such as a `Utility` with
-            the weights of the parts of eq. 1 (by default equal ones), "authors" for the published code's formula, which
-            differs from the paper's, or "printed" for eq. 2 as printed.
-        memory_bandwidth: GB/s of host memory bandwidth of each machine, which limits jobs that ask for some (the
-            paper's t_bw <= p_bw); with None it is unknown, and jobs that ask for some are refused.
+            the weights of the parts of eq. 1 (equal by default). "authors" is the formula of the published code, and
+            "printed" is eq. 2 as printed.
+        memory_bandwidth: GB/s of host memory bandwidth of each machine, which limits jobs that require some (the
+            paper's t_bw <= p_bw). None means unknown: jobs that require some are refused.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class UtilityPolicy(MachinePolicy):
     def mappings_in(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterable[tuple[int, ...]]:
-        """Return the candidate GPU choices on a machine in this state: by default `mappings`, whatever runs there."""
+        """Return the candidate GPU choices on a machine in this state; by default `mappings`, for any running jobs."""
         known = self._known(request).mappings
         mappings = known.get((machine_class, free))
         if mappings is None:
@@ -285,13 +285,13 @@ class UtilityPolicy(MachinePolicy):
         ).checked()
 
     def own_utility(self, costs: Costs) -> float:
-        """Return the utility to the job that is compared with the least one that it accepts."""
+        """Return the utility to the job that is compared with its `min_utility`."""
         return self.utility.job(costs)
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the utility and the costs of running task i on `gpus[i]`, on several machines.
 
-        None if tasks that communicate have no path between their GPUs.
+        Return None if tasks that communicate have no path between their GPUs.
         """
         extremes = communication_range(self, request, view)
         costs = self.costing.on_machines(request, gpus, extremes, view)
@@ -309,7 +309,7 @@ class UtilityPolicy(MachinePolicy):
         }
 
     def max_tasks(self, request: JobRequest, state: MachineState) -> int:
-        """Return the most tasks that a machine in this state has the CPUs, memory and memory bandwidth for."""
+        """Return the most tasks for which a machine in this state has the CPUs, memory and memory bandwidth."""
         hosted = super().max_tasks(request, state)
         return min(hosted, self.costing.max_tasks(request.job, state.memory_bandwidth))
 
@@ -324,7 +324,7 @@ class UtilityPolicy(MachinePolicy):
         return self.costing.why_never(request, view)
 
     def lack(self, job: JobGraph) -> str | None:
-        """Return a text about lacking memory bandwidth if it is limited and the job needs some, else None."""
+        """Return the reason of missing memory bandwidth if it is limited and the job needs some, else None."""
         limited = self.costing.memory_bandwidth is not None and job.memory_bandwidth
         return "the free GPUs are on machines without the memory bandwidth it needs" if limited else None
 

@@ -1,4 +1,4 @@
-"""First come, first served: the first policy SC'17 compares with."""
+"""First come, first served: the first policy with which SC'17 compares."""
 
 from __future__ import annotations
 
@@ -34,7 +34,8 @@ class FirstComeFirstServed(UtilityPolicy):
     ) -> Iterable[tuple[int, ...]]:
         """Return one candidate, the lowest free GPUs of the machine; none if it has too few.
 
-        If its GPUs are only allocated in fixed partitions, return one candidate per free partition of the job's size.
+        If the machine's GPUs are only allocated in fixed partitions, return one candidate per free partition of the
+        job's size.
         """
         return [lowest(request, machine_class, region) for region in request.regions(machine_class, free)]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MAX_KNOWN = 1 << 12
 _ROUNDING = 1e-9
 _MAX_SOCKETS = 4
-"""Up to this many sockets with free GPUs, every set of sockets is tried; above it, only single sockets and all."""
+"""Largest number of sockets with free GPUs for which every set is tried; above it, only single sockets and all."""
 
 
 class TopoAware(UtilityPolicy):
@@ -46,8 +46,8 @@ class TopoAware(UtilityPolicy):
     Other arguments are those of `UtilityPolicy`.
 
     Args:
-        utility_in_bipartition: Utility decides inside the bipartition, task by task, as Algorithm 3 is printed
-            (`UtilityBipartition`), and not among complete mappings; then a machine has one mapping only. Jobs on
+        utility_in_bipartition: If True, utility decides inside the bipartition, task by task, as Algorithm 3 is printed
+            (`UtilityBipartition`), and not among complete mappings. Each machine then has only one mapping. Jobs on
             several machines, and machines with fixed partitions, are mapped as without it.
     """
 
@@ -81,7 +81,7 @@ class TopoAware(UtilityPolicy):
     def mappings_in(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
     ) -> Iterable[tuple[int, ...]]:
-        """Return the candidate GPU choices on a machine in this state, only one with `utility_in_bipartition`."""
+        """Return the candidate GPU choices on a machine in this state; with `utility_in_bipartition`, only one."""
         rules = self.bipartition
         if rules is None or machine_class.partitions or free.bit_count() < request.size:
             return super().mappings_in(request, machine_class, state, free)
@@ -124,11 +124,11 @@ class TopoAwareP(TopoAware):
 
     Args:
         max_postponements: After this many deferrals the job accepts any placement; None for no limit.
-        protect_running: The most that a placement may slow a job that runs already: 1.0 not at all, 1.05 by 5 %. A job
-            waits rather than slowing another job more than that; None for no limit, as in the paper.
+        protect_running: Limit on the slowdown of a running job by a placement: 1.0 means none, 1.05 means 5 %. A job
+            waits if it would slow another job more than that; None for no limit, as in the paper.
 
     Raises:
-        ValueError: If `protect_running` is below 1, or is given without a `profile`, by which slowdowns are known.
+        ValueError: `protect_running` is below 1, or is given without the `profile` that contains slowdowns.
     """
 
     name = "topo-aware-p"

@@ -17,9 +17,9 @@ class NodesGpus(NamedTuple):
     """The GPUs of all nodes of a job."""
 
     gpus: tuple[int, ...]
-    """Node after node, by their numbers in the topology."""
+    """The numbers of the GPUs in the topology, node after node."""
     remote: tuple[int, ...]
-    """Those outside the pool of their node's machine."""
+    """The GPUs outside the pool of their node's machine."""
 
 
 def can_lend(needs: NodeNeeds, machines: NodeMachines, nodes: Nodes) -> bool:
@@ -29,7 +29,7 @@ def can_lend(needs: NodeNeeds, machines: NodeMachines, nodes: Nodes) -> bool:
 
 
 def gpus_of_nodes(needs: NodeNeeds, machines: NodeMachines, nodes: Nodes) -> NodesGpus:
-    """Return the GPUs of the nodes. Their machines must be different and have what a node needs but for its GPUs."""
+    """Return the GPUs of nodes, which must be on different machines with enough CPUs and memory."""
     gpus_of = machines.view.classes.gpus_of
     blocks = [[gpus_of[machine][local] for local in node.own] for machine, node in nodes]
     missing = needs.total_gpus - sum(map(len, blocks))

@@ -1,4 +1,4 @@
-"""The queue that TSUBAME 2.5 had: exclusive nodes (Fig. 5 of the paper)."""
+"""The queue in use on TSUBAME 2.5: exclusive nodes (Fig. 5 of the paper)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class GQueue(NodeQueue):
-    """The queue that TSUBAME 2.5 had (Fig. 5): each machine runs at most one job at a time.
+    """The queue in use on TSUBAME 2.5 (Fig. 5): each machine runs at most one job at a time.
 
     A job starts on the lowest-numbered machines that run no job and have the GPUs, CPUs and memory of one node.
     """
@@ -23,5 +23,7 @@ class GQueue(NodeQueue):
     def choose(
         self, needs: NodeNeeds, machines: NodeMachines, avoid: frozenset[int] = frozenset()
     ) -> Nodes | None:
-        """Return nodes on the lowest-numbered idle machines that have all a node needs; None if there are too few."""
+        """Return nodes on the lowest-numbered idle machines that have the resources of a node; None if there are too
+        few.
+        """
         return machines.first(needs, EXCLUSIVE, avoid)

@@ -27,11 +27,11 @@ class NodeGpus(NamedTuple):
     """The GPUs that a machine in one condition has for one node, by their local numbers."""
 
     own: tuple[int, ...]
-    """The GPUs that the node takes, at most as many as it needs: the lowest ones, or a whole partition."""
+    """The GPUs that the node gets, no more than it needs: the lowest ones, or a whole partition."""
     usable: Mask
     """The free GPUs that meet the job's requirements."""
     lendable: Mask
-    """Those among them that the machine can lend one by one: none where GPUs come in fixed partitions."""
+    """The usable GPUs that the machine can lend one by one; none on a machine with fixed partitions."""
     partitions: tuple[Mask, ...]
     """The free partitions whose GPUs all meet the requirements."""
     is_used: bool
@@ -49,7 +49,7 @@ class NodeMachines:
     def __init__(
         self, view: ClusterView, request: JobRequest, gpus: int, most_memory_gb: float = math.inf
     ) -> None:
-        """gpus: number of GPUs of a node. most_memory_gb: limit on the memory of each GPU, GB."""
+        """Store the arguments. gpus: number of GPUs of a node. most_memory_gb: limit on the memory of each GPU, GB."""
         self.view = view
         topology = view.cluster.topology
         self._request, self._gpus, self._most_memory_gb = request, gpus, most_memory_gb
@@ -92,11 +92,12 @@ class NodeMachines:
         *,
         fewest_first: bool = False,
     ) -> Nodes | None:
-        """Return the nodes of a job on the first machines that together have the CPUs; None if there are too few.
+        """Return the nodes of a job on the first machines with the CPUs and memory; None if there are too few.
 
-        Exclusive machines come first, then those with most of the GPUs a node needs; with `fewest_first`, those with
-        the fewest. Ties go to the lowest number. If too few of the first have one CPU more, later ones take the place
-        of the last of them. last: the key of the last machines that may be used. avoid: machines to leave out.
+        Exclusive machines come first, then those with the most of the GPUs that a node needs; with `fewest_first`,
+        those with the fewest. Ties go to the lowest number. If too few of these have the extra unit of CPUs that some
+        nodes need, later machines replace the last ones. last: the key of the last machines that may be used. avoid:
+        machines to leave out.
         """
         ranking = (self._fewest_first if fewest_first else self._best_first).now()
 

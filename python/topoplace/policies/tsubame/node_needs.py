@@ -17,19 +17,19 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 Amounts = tuple[int, int, tuple[int, int], int]
-"""(nodes, GPUs per node, (thousandths of CPUs per node, nodes with a unit more), MB of memory per node)."""
+"""(nodes, GPUs per node, (thousandths of CPUs per node, nodes with one unit more), MB of memory per node)."""
 
 
 _NO_ROOM = Failure(-math.inf, None)
 
 
 class NodeNeeds:
-    """The number of nodes a job needs, and the resources on each; no two nodes may be on the same machine.
+    """The number of nodes that a job needs, and the resources on each; no two nodes may be on the same machine.
 
     A job has one node per process, one node in all if it is `single_machine`, or one node per task under
     `anti_affinity`. The node of a `single_machine` job runs all its processes; every other node runs one. CPUs and
-    memory are divided evenly among the nodes; if CPUs leave a remainder, as many nodes have one CPU more, or a
-    thousandth if the CPUs of the job are not whole.
+    memory are divided evenly among the nodes. If CPUs leave a remainder, that number of nodes has one unit more: a CPU,
+    or a thousandth if the CPUs of the job are not whole.
     """
 
     def __init__(self, request: JobRequest, topology: Topology) -> None:
@@ -75,7 +75,9 @@ class NodeNeeds:
         return known
 
     def cpus_on(self, machines: Sequence[int], hosts: Hosts) -> list[int]:
-        """Return the thousandths of CPUs of the node on each of these machines; the first that can have a unit more."""
+        """Return the thousandths of CPUs of the node on each of these machines; the first ones with room get one unit
+        more.
+        """
         cpus, more = [self.cpus] * len(machines), self.more
         for i, machine in enumerate(machines if more else ()):
             if more and hosts.free[machine, 0] >= self.cpus + self.unit:
@@ -93,7 +95,7 @@ class NodeNeeds:
 
 
 class Refused(Failures):
-    """The needs that do not fit, until something besides the queue's own starts has changed.
+    """The needs that do not fit, kept until the cluster changes in another way than by the queue's own starts.
 
     A request that needs at least as much as a recorded one does not fit either; it is *covered*.
     """
@@ -130,5 +132,5 @@ class Refused(Failures):
             self._least.setdefault(need.flavour, []).append(need.amounts)
 
     def started(self, version: int) -> None:
-        """Note that a job of the queue has started, which makes no room."""
+        """Record that a job of the queue has started, which makes no room."""
         self._version = version

@@ -38,7 +38,7 @@ class NodeQueue(PolicyDriver):
     def choose(
         self, needs: NodeNeeds, machines: NodeMachines, avoid: frozenset[int] = _NO_MACHINES
     ) -> Nodes | None:
-        """Return the nodes of a request; None if machines or GPUs are too few.
+        """Return the nodes of a request; None if there are too few machines or GPUs.
 
         Args:
             avoid: Machines that get no node.
@@ -51,7 +51,9 @@ class NodeQueue(PolicyDriver):
         return self.search(job, self.need_of(job, view), view)
 
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
-        """Yield the job's best placement, then repeatedly the best whose processes avoid all machines used before."""
+        """Yield the job's best placement, then repeatedly the best one that avoids the machines of all earlier
+        processes.
+        """
         needs, used = self.need_of(job, view), _NO_MACHINES
         while placement := self.search(job, needs, view, used):
             yield placement
@@ -68,16 +70,16 @@ class NodeQueue(PolicyDriver):
         return why_not_now(job, view.cluster, f"{wishes} needed", gpus_local=False)
 
     def kind_of(self, job: JobGraph, view: ClusterView) -> Hashable:
-        """Return what the job needs on its nodes."""
+        """Return a key for what the job needs on its nodes."""
         return view.request(job).resource_key
 
     def need_of(self, job: JobGraph, view: ClusterView) -> NodeNeeds:
-        """Return what the job needs on its nodes, in numbers."""
+        """Return the job's nodes and the resources on each."""
         request = view.request(job)
         return request.table(NodeNeeds, lambda: NodeNeeds(request, view.cluster.topology))
 
     def failures(self) -> Failures:
-        """Return an empty record of the needs that found no place, and of those that ask for as much or more."""
+        """Return an empty record of needs that do not fit; it also covers larger needs."""
         return Refused()
 
     # ---- inside --------------------------------------------------------------------------------------------

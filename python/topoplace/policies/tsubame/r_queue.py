@@ -22,14 +22,14 @@ class RQueue(NodeQueue):
     The paper leaves some points open. We decide them as follows:
 
     - Two processes of a job never share a machine.
-    - Machines that have more of the GPUs a node needs come first, then lower machine numbers.
+    - Machines that have more of the GPUs that a node needs come first, then lower machine numbers.
     - All nodes take GPUs of their own machines before any node borrows.
     - GPUs are borrowed from machines with jobs before idle ones, then from machines with the fewest GPUs to lend,
       then from lower machine numbers.
     - A machine that lends a GPU counts as having a job, so it is no longer exclusive.
     - A job with `single_machine` or `anti_affinity` does not borrow.
     - GPUs that are only allocated in fixed partitions are lent as whole partitions, if other GPUs are too few. If
-      partitions do not add up to what is missing, machines that have fewer of the GPUs a node needs come first.
+      partitions do not add up to the missing number, machines that have fewer of the GPUs that a node needs come first.
     """
 
     name = "r-queue"
@@ -37,9 +37,9 @@ class RQueue(NodeQueue):
     def choose(
         self, needs: NodeNeeds, machines: NodeMachines, avoid: frozenset[int] = frozenset()
     ) -> Nodes | None:
-        """Return nodes on exclusive machines first, then on those with most of the GPUs a node needs.
+        """Return nodes on exclusive machines first, then on machines with the most of the GPUs that a node needs.
 
-        None if the machines, or the GPUs to borrow, are too few.
+        Return None if there are too few machines, or too few GPUs to borrow.
         """
         last = OWN_GPUS if needs.gpus_local else ANY_GPUS
         # With partitions, GPUs of the nodes' machines may leave a number that no partitions add up to.

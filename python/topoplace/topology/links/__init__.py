@@ -3,5 +3,5 @@
 To change:
 
 - A kind of link: `link.py`; its speed, and the links of a GPU model: `link_catalogue.py`; in tables and pictures:
-  `experiments/report/topology_text.py`, `drawing/wires.py`.
+  `drawing/topology_text.py`, `drawing/wires.py`.
 """

@@ -26,7 +26,7 @@ class DistanceWeights:
     a machine. SC'17 gives no number for the network; 400 continues the same ratio.
 
     Raises:
-        TopologyError: For a weight that is negative or not finite.
+        TopologyError: A weight is negative or not finite.
     """
 
     direct: float = 1.0
@@ -36,9 +36,9 @@ class DistanceWeights:
     network: float = 400.0
     levels: Mapping[str, float] = field(default_factory=dict[str, float])
     pcie_bridges: float | None = None
-    """None means that of `pcie`."""
+    """Weight of PCIE_BRIDGES; None means that of `pcie`."""
     host_bridges: float | None = None
-    """None means that of `host`."""
+    """Weight of HOST_BRIDGES; None means that of `host`."""
 
     def __post_init__(self) -> None:
         for key in (*_ALWAYS, *_OPTIONAL):
@@ -88,4 +88,4 @@ DISTANCES: Mapping[str, DistanceWeights] = MappingProxyType(
         "classes": DistanceWeights(pcie=2.0, pcie_bridges=3.0, host=4.0, host_bridges=5.0),
     }
 )
-"""Presets of distance weights, by name: that of SC'17, and one in which PIX, PXB, PHB and NODE differ, too."""
+"""Presets of distance weights by name: that of SC'17, and one in which PIX, PXB, PHB and NODE also differ."""

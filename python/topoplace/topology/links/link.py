@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 
 class LinkKind(enum.Enum):
-    """The kind of the slowest part of the best path between two GPUs; the value is its name in JSON."""
+    """The kind of a link: that of the slowest part of the best path between two GPUs; the value is its name in JSON."""
 
     SELF = "self"
     """A GPU and itself."""
@@ -50,7 +50,7 @@ class LinkKind(enum.Enum):
     NONE = "none"
     """No path at all."""
     UNKNOWN = "unknown"
-    """Unknown connection; the speed is that of the path that is known to exist."""
+    """Unknown connection; the speed is that of the slower path that certainly exists."""
 
     @property
     def label(self) -> str:

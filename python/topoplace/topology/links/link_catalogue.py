@@ -27,7 +27,7 @@ class LinkSpeed:
     """The figure that NCCL or RCCL measure or assume for one link; None if there is none."""
     latency: Latency
     most_links: int = 1
-    """The number of such links of a fully connected GPU."""
+    """The number of such links that a fully connected GPU has."""
 
     @property
     def gb_per_s(self) -> float:
@@ -140,7 +140,7 @@ def model_known(name: str) -> str | None:
 
 
 def nvlink_of(model: str) -> LinkSpeed | None:
-    """Return speed and number of the NVLinks of a GPU model, given by any product name; None for an unknown model."""
+    """Return speed and number of the NVLinks of any product name of a GPU model; None for an unknown model."""
     known = model_known(model)
     return SPEEDS[_NVLINK_OF_MODEL[known]] if known else None
 
@@ -199,7 +199,7 @@ _PCIE_OF_MODEL = {
 def pcie_of(models: Iterable[str | None]) -> str | None:
     """Return the key in `SPEEDS` of the oldest PCIe that GPUs of these models have; None if one of them is unknown.
 
-    It is what their machines most likely have, too: GPUs are sold in hosts of their generation.
+    Their machines most likely have the same generation of PCIe: GPUs are sold in hosts of their generation.
     """
     found = [_named(model, _PCIE_OF_MODEL) if model else None for model in models]
     return None if None in found else min(filter(None, found), default=None)
@@ -240,16 +240,18 @@ _TWELFTHS: Mapping[LinkKind, int] = MappingProxyType(
         LinkKind.SYSTEM: 6,
     }
 )
-"""What a path of a class carries of its PCIe, in twelfths, where a text tells no speed; docs/decisions/15 says why."""
+"""Share of its PCIe speed, in twelfths, that a path of each class carries if a text states no speed (docs/decisions.md,
+15).
+"""
 
 
 def path(kind: LinkKind, pcie_gb_per_s: float) -> Link:
-    """Return the path of a kind in `PATH_KINDS` between two GPUs, at the speed assumed with PCIe of `pcie_gb_per_s`."""
+    """Return a link of a kind in `PATH_KINDS`, at the speed assumed for PCIe of `pcie_gb_per_s` GB/s."""
     return Link(kind, 1, rounded(pcie_gb_per_s * _TWELFTHS[kind] / 12))
 
 
 def assumed_paths(pcie_gb_per_s: float, kinds: Iterable[LinkKind]) -> str:
-    """Return the end of a note on the speeds of `path`, such as "10 (PHB) and 6 (SYS) GB/s are assumed"."""
+    """Return the end of a note on the speeds that `path` assumes, such as "10 (PHB) and 6 (SYS) GB/s are assumed"."""
     *most, last = [f"{path(kind, pcie_gb_per_s).gb_per_s:g} ({kind.label})" for kind in kinds]
     return f"{', '.join(most)} and {last} GB/s are assumed" if most else f"{last} GB/s is assumed"
 
@@ -258,7 +260,7 @@ _IDLE_GB_PER_S = tuple(SPEEDS["pcie1"].gb_per_s * width / 16 for width in (1, 2,
 
 
 def is_idle_pcie(gb_per_s: float) -> bool:
-    """Return True if a PCIe link shows a speed of generation 1, to which links fall back when nothing uses them."""
+    """Return True for a speed of PCIe generation 1, to which idle links fall back."""
     return any(math.isclose(gb_per_s, idle, rel_tol=0.005) for idle in _IDLE_GB_PER_S)
 
 

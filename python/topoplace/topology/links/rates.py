@@ -20,7 +20,7 @@ _written: Callable[[Rates], str] = _above.given("written_rates")
 
 
 class PathType(IntEnum):
-    """What the worst part of a path is, nearest first; the values are NCCL's."""
+    """The worst part of a path, nearest first; the values are NCCL's."""
 
     NVL = 1
     """NVLinks, direct or through an NVSwitch."""
@@ -42,29 +42,30 @@ class Rates:
     """Rates of links and of channels; change single ones with `dataclasses.replace`. Equal only to itself.
 
     Raises:
-        ValueError: For a rate or share that is not positive and finite, an overhead below 1, an unknown link or path,
-            or channels that are not descending or not for all GPUs.
+        ValueError: A rate or share is not positive and finite, an overhead is below 1, a link or path is unknown, or
+            channels are not descending or not for all GPUs.
     """
 
     name: str
     gb_per_s: Mapping[str, float]
-    """Of one link, or of sixteen lanes of PCIe, by its key in `topoplace.links.SPEEDS`."""
+    """GB/s of one link, or of sixteen lanes of PCIe, by its key in `topoplace.links.SPEEDS`."""
     intel_overhead: float
-    """What a path through the host bridge of an Intel CPU takes of PCIe links, times its rate."""
+    """Factor by which a path through the host bridge of an Intel CPU takes more than its rate of PCIe links."""
     channel_gb_per_s: Mapping[int, tuple[float, ...]]
-    """The rates that a channel may have, descending, by the least compute capability that they are for, times ten.
+    """GB/s that a channel may have, descending, by the least compute capability, times ten, for which they hold.
 
-    Those of 0 are for GPUs of an unknown one, too.
+    The rates of key 0 also hold for GPUs of unknown capability.
     """
     achieved: Mapping[str, float] = field(default_factory=dict[str, float])
-    """What rings carry, divided by their plan, by the name of the worst `PathType` of their hops; 1 if it is missing.
+    """Measured over planned speed of rings, by the name of the worst `PathType` of their hops; a missing one is 1.
 
-    Presets have none: their figures are NCCL's. `collective.measuring` measures it.
+    Presets are empty: their figures are NCCL's. `collective.measuring` measures them.
     """
     nvls_efficiency: Mapping[int, float] = field(default_factory=dict[int, float])
-    """What reductions in NVSwitches (NVLS) reach of the NVLinks' rate, by the least compute capability, times ten.
+    """Share of the NVLinks' rate that reductions in NVSwitches (NVLS) reach, by the least compute capability, times
+    ten.
 
-    GPUs below all keys have no NVLS; empty leaves it out.
+    GPUs below all keys have no NVLS; if it is empty, no GPU has.
     """
 
     def __post_init__(self) -> None:
@@ -97,11 +98,13 @@ class Rates:
         return self.gb_per_s.get(name)
 
     def channels(self, capability: int) -> tuple[float, ...]:
-        """Return the rates that a channel may have among GPUs of this CUDA compute capability, times ten."""
+        """Return the GB/s that a channel may have among GPUs of this CUDA compute capability (times ten)."""
         return self.channel_gb_per_s[max(least for least in self.channel_gb_per_s if least <= capability)]
 
     def nvls(self, capability: int) -> float:
-        """Return what NVLS reaches of the NVLinks' rate among GPUs of this compute capability; 0 without NVLS."""
+        """Return the share of the NVLinks' rate that NVLS reaches at this compute capability (times ten); 0 without
+        NVLS.
+        """
         known = max((least for least in self.nvls_efficiency if least <= capability), default=None)
         return 0.0 if known is None else self.nvls_efficiency[known]
 
@@ -135,10 +138,10 @@ SLOW_CHANNELS = (
     0.01,
     0.001,
 )
-"""GB/s of channels where a path exists and no channel of the table fits, as over PCIe among GPUs of NVLink's tables.
+"""GB/s of channels if a path exists but no channel of the table fits, as over PCIe among GPUs of NVLink's tables.
 
-NCCL then takes the GPUs in simple order and calls it .1 GB/s, which says nothing of what they carry. The steps are
-those of NCCL's tables of older GPUs, and below them those of its tables between machines.
+NCCL then takes the GPUs in simple order and assumes 0.1 GB/s, whatever they carry. The upper steps are those of NCCL's
+tables of older GPUs, the lower ones those of its tables between machines.
 """
 _ACHIEVABLE = {name: speed.achievable_gb_per_s for name, speed in SPEEDS.items() if speed.achievable_gb_per_s}
 _SM90_FROM_2_21 = (60.0, 50.0, 40.0, 30.0, 24.0, 20.0, 15.0, 12.0, 11.0, 6.0, 3.0)
@@ -198,9 +201,9 @@ _VERSIONS = (_2_18, _2_19, _2_21, _2_26, _2_27, _2_30)
 PRESETS: Mapping[str, Rates] = MappingProxyType(
     {rates.name: rates for rates in (*_VERSIONS, *map(_only_rings, _VERSIONS))}
 )
-"""Rates by library and version; a version stands for all after it until the next one listed.
+"""Rates by library and version; a version stands for itself and all later ones before the next in the list.
 
-Those whose names end with "-rings" are the same without NVLS.
+Presets whose names end with "-rings" are the same without NVLS.
 """
 
 

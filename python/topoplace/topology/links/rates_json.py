@@ -14,7 +14,7 @@ FORMAT: Final = "topoplace.rates"
 VERSION: Final = 1
 _KEYS: Final = ("name", "gb_per_s", "intel_overhead", "channel_gb_per_s", "achieved")
 _NEWER_KEYS: Final = ("nvls_efficiency",)
-"""Keys that texts of earlier releases lack; without them a text means what it meant then."""
+"""Keys that texts of earlier releases lack; such a text keeps its meaning."""
 
 
 def written(rates: Rates) -> str:
@@ -67,7 +67,7 @@ def of_record(record: Mapping[str, Any]) -> Rates:
 def check_keys(
     record: Mapping[str, Any], form: str, version: int, keys: tuple[str, ...], others: tuple[str, ...] = ()
 ) -> None:
-    """Raise ValueError unless a JSON object is of this format and version, with these keys and at most `others`."""
+    """Raise ValueError unless a JSON object has this format and version, all of `keys`, and no others but `others`."""
     found = record.get("format"), record.get("version")
     if found != (form, version) or isinstance(found[1], bool):
         raise ValueError(f"format and version = {_checks.shown(found)}, not {(form, version)}")

@@ -1,0 +1,1 @@
+"""Waiting and running jobs of Slurm, as `scontrol` prints them: jobs, nodes, and both joined."""

@@ -1,0 +1,298 @@
+"""The simulator's event loop, which submits, starts and completes jobs, and asks a policy what to start.
+
+The policy gets all waiting jobs in order of submission; it decides whether younger jobs may overtake the first one. At
+equal times completions precede submissions, and submissions precede starts. Ties go to the earlier row of the workload.
+
+Jobs on the same ports (`PortModel`), machine (`ColocationModel`) or link (`LinkModel`) can slow each other down. With
+these performance models, a running job's speed changes whenever a neighbour starts or ends; its total work stays the
+same.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from topoplace import _checks
+from topoplace._progress import Progress
+from topoplace.cluster.cluster import Cluster
+from topoplace.engine.policy import Policy
+from topoplace.text_formats.csv_rows import MAX_NUMBER
+from topoplace_lab.simulate.beginning import Beginning, cluster_of, running_before
+from topoplace_lab.simulate.disciplines.discipline import Discipline
+from topoplace_lab.simulate.disciplines.discipline_queue import DisciplineQueue
+from topoplace_lab.simulate.interruptions import History, MoveTimes
+from topoplace_lab.simulate.metrics import JobRecord, Result
+from topoplace_lab.simulate.monitoring import Monitoring, monitoring
+from topoplace_lab.simulate.performance.models import PerformanceModel
+from topoplace_lab.simulate.performance.step_time import StepTime
+from topoplace_lab.simulate.running_jobs import running_jobs
+from topoplace_lab.simulate.scheduling import Queue, queue_of
+from topoplace_lab.simulate.ticks import Ticks
+from topoplace_lab.simulate.workloads.generators import seeded
+from topoplace_lab.simulate.workloads.workload import Workload
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from topoplace.cluster.hosts import GivenHosts
+    from topoplace.engine.telemetry import Observer
+    from topoplace.placement import Placement
+    from topoplace.topology.topology import Topology
+    from topoplace_lab.simulate.disciplines.live_queue import Decided
+    from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob
+
+
+def simulate(
+    topology: Topology | Cluster,
+    workload: Workload,
+    policy: Policy,
+    *,
+    performance: PerformanceModel | None = None,
+    seed: int = 0,
+    progress: bool = False,
+    hosts: GivenHosts | None = None,
+    decide_every: float | None = None,
+    observer: Observer | None = None,
+    measure_every: float | None = None,
+    move_times: MoveTimes | None = None,
+    discipline: Discipline | None = None,
+    seconds_left: Mapping[str, float] | None = None,
+) -> Result:
+    """Simulate the jobs of `workload` under `policy` on an idle `topology`, or on a cluster, and return the result.
+
+    On a cluster, running jobs keep their GPUs until they end; the object itself does not change. Such jobs slow others
+    down, but are in no figure. Jobs that would not fit even after the last end are rejected at once.
+
+    A plan may move and pre-empt running jobs. A moved job keeps its work, at the speed of its new GPUs; a pre-empted
+    one goes back to its place in the queue. A job that the policy rejects, or does not start although it is first in
+    the queue and no job runs, is recorded as rejected.
+
+    Args:
+        hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none.
+        performance: Model of run times, `StepTime()` by default: steps that compute and communicate.
+        seed: Seed of the random generator that the performance model may use.
+        progress: Show a bar on standard error if the run takes over a second and the package rich is installed.
+        decide_every: Ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does.
+            None asks it whenever a job arrives or ends.
+        observer: Gets each run that ends (`finished`), and the network load of each running job at multiples of
+            `measure_every` seconds while jobs run (`measured`). It may be the policy itself.
+        move_times: How long a move or a pre-emption takes, and whether work is kept; `MoveTimes()` by default.
+        discipline: Which job is next, and which may overtake. The policy then only decides where a job goes, so that
+            nothing moves. None takes the policy's own order.
+        seconds_left: Seconds until each job that runs on the cluster ends, by id; others never end.
+
+    Raises:
+        TypeError: If the policy's `plan` returns something that is no `Plan`.
+        ValueError: If a plan names a job that does not wait, gives one a wrong number of GPUs, or moves or pre-empts
+            one that does not run. If a run time is negative or not finite. If `decide_every` or `measure_every` is too
+            small for the clock. If `observer` and `measure_every` are not given together, with a `MeteredModel`. If
+            `seconds_left` names a job that does not run. If jobs exclude machines without a discipline.
+        AllocationError: If the policy allocates what is not free, or if `hosts` does not match the machines.
+    """
+    _checks.flag(progress, "progress", ValueError)
+    model = StepTime() if performance is None else performance
+    run = _begun(topology, hosts, workload, policy, model, seed, discipline, seconds_left)
+    run.monitoring = monitoring(observer, measure_every, model)
+    if decide_every is not None:
+        run.ticks = Ticks(decide_every, "decide_every")
+    if move_times is not None:
+        _checks.instance(move_times, MoveTimes, "move_times", ValueError)
+        run.move_times = move_times
+    with Progress("simulating", fraction=lambda: run.num_done / max(1, len(workload)), enabled=progress):
+        while run.step():
+            pass
+    return Result(run.cluster.topology, policy.name, tuple(run.records), seed)
+
+
+def _begun(
+    where: Topology | Cluster,
+    hosts: GivenHosts | None,
+    workload: Workload,
+    policy: Policy,
+    model: PerformanceModel,
+    seed: int,
+    discipline: Discipline | None,
+    seconds_left: Mapping[str, float] | None,
+) -> _Run:
+    """Return a simulation at time 0."""
+    _checks.instance(workload, Workload, "workload", ValueError)
+    _checks.instance(policy, Policy, "policy", ValueError)
+    _checks.instance(model, PerformanceModel, "performance", ValueError)
+    if discipline is not None:
+        _checks.instance(discipline, Discipline, "discipline", ValueError)
+    elif any(workload.excluded):
+        row = next(row for row, names in enumerate(workload.excluded) if names)
+        raise ValueError(
+            f"discipline = None: excluded[{row}] needs a discipline, as plans know no such limit"
+        )
+    cluster = cluster_of(where, hosts)
+    run = _Run(cluster, workload, policy, model, seed, discipline)
+    if isinstance(where, Cluster):
+        run.begin(Beginning(running_before(cluster, seconds_left, workload), policy, cluster))
+    elif seconds_left is not None:
+        raise ValueError("seconds_left: on an idle topology no job runs")
+    return run
+
+
+class _Run:
+    """A simulation in progress; each call of `step` handles all events of one point in time."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        workload: Workload,
+        policy: Policy,
+        performance: PerformanceModel,
+        seed: int,
+        discipline: Discipline | None = None,
+    ) -> None:
+        self.cluster = cluster
+        self.performance = performance
+        self.random = seeded(seed)
+        self.records = [JobRecord(entry) for entry in workload]
+        rows: list[int] = np.argsort(workload.submit_time, kind="stable")[::-1].tolist()
+        self.arrivals = [self.records[row] for row in rows]  # the last first; at equal times, the last row
+        self.arrival_times: list[float] = [math.inf, *workload.submit_time[rows].tolist()]
+        self.queue: Queue = (
+            DisciplineQueue(policy, cluster, discipline) if discipline else queue_of(policy, cluster)
+        )
+        self.running = running_jobs(cluster.topology, performance)
+        self.num_done = 0
+        self.ticks: Ticks | None = None
+        """The times at which the policy may be asked; None if it is asked at every event."""
+        self.monitoring: Monitoring | None = None
+        self.move_times = MoveTimes()
+        self.beginning: Beginning | None = None
+        """The jobs that run before; None on an idle cluster."""
+
+    def begin(self, beginning: Beginning) -> None:
+        """Let the jobs run that do so before time 0."""
+        self.beginning = beginning
+        for record in beginning.records:
+            self.running.keep(record)
+            self.queue.runs(record)
+
+    def step(self) -> bool:
+        """Handle all events of the next point in time; return False if there is none."""
+        running, queue, times = self.running, self.queue, self.arrival_times
+        end, arrival = running.next_end(), times[-1]
+        wakes = math.inf if self.ticks else queue.wakes
+        now = min(end, arrival, wakes)
+        if self.ticks and queue.num_waiting:
+            now = min(now, self.ticks.next_time())
+        if self.monitoring:
+            now = min(now, self.monitoring.next_time())
+        if now == math.inf:
+            return False
+        changed = wakes == now
+        if end == now:
+            self._end(now)
+            changed = True
+        while times[-1] == now:
+            times.pop()
+            self._submit(self.arrivals.pop())
+            changed = True
+        if queue.num_waiting and (self.ticks.due(now) if self.ticks else changed):
+            self._schedule(now)
+        running.update(now)
+        if self.monitoring:
+            self.monitoring.measure(now)
+        return True
+
+    def _submit(self, record: JobRecord) -> None:
+        if self.beginning and (reason := self.beginning.why_never(record.submitted)):
+            record.rejected = reason
+            self.num_done += 1
+        else:
+            self.queue.submit(record)
+
+    def _end(self, now: float) -> None:
+        for record in self.running.ended(now):
+            self.cluster.release(record.submitted.job_id)
+            if isinstance(self.queue, DisciplineQueue):
+                self.queue.ended(record)
+            if self.beginning and record.job_id in self.beginning.job_ids:
+                continue
+            self.num_done += 1
+            if self.monitoring:
+                self.monitoring.ended(record, now)
+
+    def _schedule(self, now: float) -> None:
+        queue = self.queue
+        while queue.num_waiting:
+            decided = queue.decide(now)
+            self._follow(decided, now)
+            if self.running or not queue.num_waiting or queue.wakes < math.inf:
+                break
+            if not decided.start and not decided.reject:
+                self._follow(queue.force_head(now), now)
+        queue.count_deferred()
+
+    def _follow(self, decided: Decided[JobRecord], now: float) -> None:
+        for job_id in decided.preempt:
+            self._preempt(self._record_of[job_id], now)
+        for job_id, placement in decided.move:
+            record = self._record_of[job_id]
+            self._stop(record, now).num_moves += 1
+            self._start_again(record, placement, now, self.move_times.move_s)
+        for record, placement in decided.start:
+            if record.history:
+                self._start_again(record, placement, now, self.move_times.restart_s)
+                continue
+            run_time = self._run_time(record.submitted, placement)
+            record.placement, record.start = placement, now
+            record.run_time, record.end = run_time, now + run_time
+            self.running.start(record, now, run_time)
+            if self.monitoring:
+                self.monitoring.started(record, now)
+        for record, reason in decided.reject:
+            record.rejected = reason.reason
+            self.num_done += 1
+
+    @cached_property
+    def _record_of(self) -> dict[str, JobRecord]:
+        """The records of the workload's jobs by id."""
+        return {record.job_id: record for record in self.records}
+
+    def _preempt(self, record: JobRecord, now: float) -> None:
+        """Stop a job, whose GPUs are free by now, and put it back into the queue."""
+        history = self._stop(record, now)
+        history.num_preemptions += 1
+        if not self.move_times.keeps_work:
+            history.left = 1.0
+        record.end = now
+        record.run_time = history.ran
+        self.queue.submit(record)
+
+    def _stop(self, record: JobRecord, now: float) -> History:
+        """End the present stay of a running job."""
+        assert record.placement is not None
+        left, seconds = self.running.stop(record, now)
+        if self.monitoring:
+            self.monitoring.stopped(record)
+        if record.history is None:
+            record.history = History(since=record.start, work=seconds)
+        record.history.stop(record.placement, now, left)
+        return record.history
+
+    def _start_again(self, record: JobRecord, placement: Placement, now: float, pause: float) -> None:
+        """Let a job that was stopped go on with the work that is left, after a pause in seconds."""
+        history = record.history
+        assert history is not None
+        seconds = history.resume(now, self._run_time(record.submitted, placement), pause)
+        record.placement, record.end = placement, now + seconds
+        record.run_time = history.ran + seconds
+        self.running.start(record, now, seconds)
+        if self.monitoring:
+            self.monitoring.started(record, now)
+
+    def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
+        seconds = self.performance.run_time(entry, placement, self.random)
+        if type(seconds) is float and 0.0 < seconds <= MAX_NUMBER:
+            return seconds
+        what = f"performance: run time of {entry.job_id!r}"
+        return _checks.real(seconds, what, ValueError, high=MAX_NUMBER)

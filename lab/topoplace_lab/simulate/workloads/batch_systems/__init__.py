@@ -1,0 +1,1 @@
+"""Readers of the job records of batch systems."""

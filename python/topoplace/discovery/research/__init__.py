@@ -1,1 +1,0 @@
-"""Readers of formats of published research code."""

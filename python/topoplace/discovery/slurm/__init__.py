@@ -1,8 +1,0 @@
-"""Readers of Slurm's texts: gres.conf, topology.conf, topology.yaml, and what sinfo, scontrol and squeue print.
-
-To change:
-
-- What sinfo and scontrol print: `nodes.py` (the placer asks them itself: `integrations/slurm/client/`); which states
-  of nodes are closed: `node_states.py`.
-- Lines of keys and values: `conf_records.py`.
-"""

@@ -1,8 +1,0 @@
-"""Job lists for simulations, generated at random or read from traces and logs of batch systems.
-
-To change:
-
-- A reader: its file, and its `from_…` in `workload.py`; which text it takes, with which options: `trace_files.py`.
-- Columns of published traces: `trace_formats.py`, `trace_csv.py`; what rows do not state: `job_columns.py`; skipped
-  rows: `row_report.py`; nodes of a log as a job graph: `logged_jobs.py`.
-"""

@@ -1,1 +1,0 @@
-"""Readers of what batch systems record of their jobs."""
