@@ -65,13 +65,22 @@ def entry_points(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 def loaded(group: str) -> Iterator[Any]:
     """Yield the object of each entry point of a group, in the order of their names."""
     for _, offered in sorted(entry_points(group).items()):
-        yield offered[0].load()
+        yield load(offered[0])
+
+
+def load(offered: EntryPoint) -> Any:
+    """Return what an entry point stands for; ImportError names it if its package cannot be imported."""
+    try:
+        return offered.load()
+    except Exception as error:
+        what = f"{offered.value}, which an installed package offers as {offered.name}"
+        raise ImportError(f"{what}: {type(error).__name__}: {error}") from error
 
 
 def module(name: str, group: str = MODULES) -> Any:
     """Return the module that a distribution adds to `topoplace`, or to `group`, under this name; None if none does."""
     offered = entry_points(group).get(name)
-    return offered[0].load() if offered else None
+    return load(offered[0]) if offered else None
 
 
 def how_to_get(name: str) -> str:

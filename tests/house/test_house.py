@@ -116,6 +116,13 @@ def test_one_version(repository: Path) -> None:
     assert topoplace.__version__ == project["version"]
     assert f"## {project['version']}" in (repository / "CHANGELOG.md").read_text("utf-8")
     assert f"version: {project['version']}" in (repository / "CITATION.cff").read_text("utf-8")
+    for folder in ("lab", "hosts"):
+        other = tomllib.loads((repository / folder / "pyproject.toml").read_text("utf-8"))["project"]
+        assert (other["version"], other["requires-python"]) == (
+            project["version"],
+            project["requires-python"],
+        )
+        assert other["dependencies"] == [f"topoplace=={project['version']}"]
 
 
 @pytest.mark.parametrize("folder", ["python", "lab", "hosts", "tests", "tools", "benchmarks", "examples"])

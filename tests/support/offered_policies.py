@@ -1,4 +1,4 @@
-"""Packages that offer policies by entry points, installed for a test."""
+"""Packages that offer policies, or what else there are entry points for, installed for a test."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ Install = Callable[..., None]
 """Installs a package, whose name comes first, with entry points: one line of text each."""
 
 
-def installer(module: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+def installer(
+    module: str, folder: Path, monkeypatch: pytest.MonkeyPatch, group: str = "topoplace.policies"
+) -> Install:
     """Return what installs packages in `folder`, each with the text `module`, until the test ends."""
     monkeypatch.syspath_prepend(str(folder))
 
@@ -22,6 +24,6 @@ def installer(module: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Ins
         info = folder / f"{package}-1.0.dist-info"
         info.mkdir()
         (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n")
-        (info / "entry_points.txt").write_text("\n".join(("[topoplace.policies]", *lines, "")))
+        (info / "entry_points.txt").write_text("\n".join((f"[{group}]", *lines, "")))
 
     return install

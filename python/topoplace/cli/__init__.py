@@ -120,10 +120,19 @@ def command_parser(*, with_added: bool = True) -> Parser:
     for title, names in _groups(added).items():
         before = len(commands.choices)
         for name in names:
-            module = _OWN[name] if name in _OWN else added[name][0].load()
-            module.add(commands)
+            _add(name, added, commands)
         parser.groups[title] = tuple(commands.choices)[before:]
     return parser
+
+
+def _add(name: str, added: Mapping[str, Any], commands: Any) -> None:
+    """Add a command; one that cannot be imported is named and left out, so that the others can be used."""
+    try:
+        module = _OWN[name] if name in _OWN else _installed.load(added[name][0])
+    except ImportError as error:
+        print(f"topoplace: {one_line(str(error))}", file=sys.stderr)
+        return
+    module.add(commands)
 
 
 def _groups(added: Collection[str]) -> dict[str, list[str]]:
