@@ -45,7 +45,7 @@ test:  ## everything a change must pass: what is built and checked side by side,
 	@CMAKE_BUILD_PARALLEL_LEVEL=2 $(MAKE) --no-print-directory -j2 $(SYNC) STAGES=yes \
 		sanitize lint collect counts build/.wheel || \
 		{ echo "make test: a stage failed; what it says stands above its line with ***" >&2; exit 1; }
-	python -m pytest -n auto --maxprocesses=8 --hypothesis-profile=ci --durations=15 -m "not reproduction and not deep"
+	python -m pytest -n 4 --hypothesis-profile=ci --durations=15 -m "not reproduction and not deep"
 
 test-deep: $(VENV)/.extension $(VENV)/.dependencies  ## every Python test, and as many examples as a night allows; TESTS=tests/kernels for some
 	python -m pytest -n auto --hypothesis-profile=deep $(TESTS)

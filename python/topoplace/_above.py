@@ -7,7 +7,6 @@ function's module, which is loaded at the first call.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from functools import cache
 from importlib import import_module
 from typing import Any
 
@@ -20,14 +19,10 @@ def offer(package: str, home: Mapping[str, str]) -> None:
 
 
 def given(name: str) -> Callable[..., Any]:
-    """Return a function that loads and calls the function offered under `name`."""
-
-    @cache
-    def found() -> Callable[..., Any]:
-        module, _, function = _HOME[name].partition(":")
-        return getattr(import_module(module), function)  # type: ignore[no-any-return]
+    """Return a function that calls the one that is offered by this name."""
 
     def call(*arguments: Any, **named: Any) -> Any:
-        return found()(*arguments, **named)
+        module, _, function = _HOME[name].partition(":")
+        return getattr(import_module(module), function)(*arguments, **named)
 
     return call

@@ -129,7 +129,7 @@ FACTS: dict[str, Facts] = {
     "amdsmi-01-mi250x-hops-bw.txt": Facts(
         {"XGMI": 12, "XGMI_RELAYED": 16}, 0, 0, (), (), "16 of 28 pairs have no direct link"
     ),
-    "dra-01.yaml": Facts({"UNKNOWN": 4, "SYS": 24}, 0, 4, ("NVIDIA A100-SXM4-40GB",), (), "do not tell how"),
+    "dra-01.yaml": Facts({"UNKNOWN": 4, "SYS": 24}, 0, 4, ("NVIDIA A100-SXM4-40GB",), (), "do not say how"),
     "dra-03.yaml": Facts({"UNKNOWN": 6}, 0, 0, ("NVIDIA GB300",), ()),
     "dra-06.yaml": Facts({"UNKNOWN": 28}, 0, 0, ("LATEST-GPU-MODEL",), ()),
     "gres-01-bcm.conf": Facts({"UNKNOWN": 2, "SYS": 4}, 0, 2, ("h100",), (), "The file has no Links"),

@@ -309,7 +309,7 @@ def test_a_claim_that_somebody_else_allocated_meanwhile_is_decided_anew() -> Non
         )
         until(lambda: where(api, "a") == "n1")
         assert devices(api, "c") == ["gpu-6", "gpu-7"]
-        assert any("allocated otherwise" in fields.get("error", "") for _, fields in running.logged)
+        assert any("other devices by now" in fields.get("error", "") for _, fields in running.logged)
 
 
 def test_the_second_claim_fails_and_the_first_is_taken_back() -> None:
@@ -373,7 +373,7 @@ def test_an_api_server_without_claims_schedules_all_else_and_says_so() -> None:
         add(api, "a", "c")
         running = Running(api, topology)
         until(lambda: where(api, "plain") != "")
-        until(lambda: "does not tell about resource.k8s.io/v1" in "".join(running.reasons()))
+        until(lambda: "does not serve resource.k8s.io/v1" in "".join(running.reasons()))
         running.stop()
 
 

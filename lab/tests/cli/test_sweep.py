@@ -256,7 +256,7 @@ def test_a_second_sweep_in_a_folder_is_refused_until_the_first_has_ended(here: P
     done = call("sweep", "plan.toml", "-o", "out", "--workers", 1)
     assert (done.code, done.out, process.poll()) == (2, "", None)
     assert re.fullmatch(
-        rf"topoplace: out: process {process.pid} on \S+ runs a sweep here; wait for its end, or take another "
+        rf"topoplace: out: process {process.pid} on \S+ runs a sweep here; wait for its end, or use another "
         r"directory\n",
         done.err,
     )

@@ -272,7 +272,7 @@ def test_without_pyarrow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.
         raise ImportError(name)
 
     monkeypatch.setattr(errors.importlib, "import_module", missing)
-    with pytest.raises(ModuleNotFoundError, match=r"needs pyarrow: pip install 'topoplace\[parquet\]'"):
+    with pytest.raises(ModuleNotFoundError, match=r"needs pyarrow: pip install 'topoplace-lab\[parquet\]'"):
         odd().save(tmp_path / "result.parquet")
 
 

@@ -67,9 +67,10 @@ _POLICIES = {
 """The class of each policy of this package."""
 
 
-_get, _names, _own = lazily(__name__)
+_get, _, _own = lazily(__name__)
+_FUNCTIONS = ("DEFAULT", "get", "installed", "names")
 if not TYPE_CHECKING:
-    __all__ = [*_own, "DEFAULT", "get", "installed", "names"]
+    __all__ = [*_own, *_FUNCTIONS]
 
 
 def __getattr__(name: str) -> Any:
@@ -81,7 +82,7 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted({*_names(), *installed.classes_of_ours()})
+    return sorted({*_own, *_FUNCTIONS, *installed.classes_of_ours()})
 
 
 def names(*, sharing: bool | None = None) -> tuple[str, ...]:
