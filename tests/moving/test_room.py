@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from distributions import whole
 from topoplace.errors import DeadlineError
 from topoplace.kernels.deadline import deadline
 from topoplace.moving import MoveCosts, attempts, many_machines
@@ -279,6 +280,7 @@ def test_jobs_that_find_no_place_are_named_as_the_reason() -> None:
     assert plan.optimal
 
 
+@whole
 def test_jobs_that_share_gpus_leave_them() -> None:
     cluster = tp.Cluster(tp.Topology.cluster(tp.Topology.from_links(1, [], 12.0), 3))
     half = tp.JobGraph.independent(1).with_(gpu_fraction=0.5)
@@ -426,6 +428,7 @@ def without_gpus_on(machine: int, topology: tp.Topology) -> tp.Placement:
     return tp.Placement((), topology=topology, job=job, hosts=(tp.HostShare(machine, 4, 0.0),))
 
 
+@whole
 def test_jobs_without_gpus_move_too() -> None:
     topology = tp.Topology.cluster(tp.machines.get("minsky"), 2)
     cluster = tp.Cluster(topology, tp.HostResources(cpus=16, memory_gb=64))
