@@ -39,7 +39,7 @@ settings.load_profile("dev")
 
 
 def pytest_ignore_collect(collection_path: Path) -> bool | None:
-    """Leave out what needs a distribution that is not installed, and what the whole repository needs then."""
+    """Leave out a file that imports a distribution that is not installed."""
     if not MISSING or collection_path.is_dir():
         return None
     return (collection_path.suffix == ".py" and cannot_be_imported(collection_path)) or None

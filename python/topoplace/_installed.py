@@ -51,15 +51,18 @@ _BROUGHT_BY: Final = {
 """The names of commands, policies and modules, by the distribution that adds them."""
 
 
-@cache
-def entry_points(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return the entry points of a group in all installed packages, by name."""
+def offered_now(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
+    """Return the entry points of a group in all packages that are installed now, by name."""
     from importlib import metadata  # here, as most programs ask for nothing of others
 
     found: dict[str, tuple[EntryPoint, ...]] = {}
     for one in metadata.entry_points(group=group):
         found[one.name] = (*found.get(one.name, ()), one)
     return MappingProxyType(found)
+
+
+# The entry points of a group when it was first asked for: looking takes milliseconds.
+entry_points = cache(offered_now)
 
 
 def loaded(group: str) -> Iterator[Any]:

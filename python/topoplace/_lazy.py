@@ -25,10 +25,10 @@ def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         where, original = home[name]
-        try:
+        if where != package and hasattr(above := importlib.import_module(where), original):
+            value = getattr(above, original)
+        else:
             value = importlib.import_module(f"{where}.{original}")
-        except ModuleNotFoundError:
-            value = getattr(importlib.import_module(where), original)
         setattr(module, name, value)
         return value
 

@@ -7,7 +7,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final
 
 from topoplace.cli import flags, options, reading
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
     from topoplace_lab.commands.live_cluster import LiveCluster
     from topoplace_lab.simulate import Discipline, PerformanceModel, Result, Workload
+    from topoplace_lab.simulate.workloads.batch_systems.sacct import Recorded
 
 _NONE_RAN = 1
 _STEP: Final = "step"
@@ -161,8 +162,6 @@ class Study:
         self.progress = progress and sys.stderr is not None and sys.stderr.isatty()
         self.is_log = any(self.workload.transfers)
         """True if the jobs come from the log of a batch system."""
-        self.recorded = None if live else job_files.recorded(arguments.jobs)
-        """Slurm's own results for the jobs of a dump of sacct; None for other jobs."""
         self.is_usual = not arguments.jobs and live is None
         """True if the jobs are the usual ones of the topology."""
         self.model = self._model(arguments.performance, arguments.step)
@@ -174,6 +173,11 @@ class Study:
         self.discipline = _discipline(arguments, self.workload, self.queue)
         with flags.named(move_s="--make-room"):
             self.move_times = MoveTimes(arguments.make_room or 0.0)
+
+    @cached_property
+    def recorded(self) -> Recorded | None:
+        """Return what Slurm did with the jobs of a dump of sacct; None for other jobs."""
+        return None if self.live else job_files.recorded(self.arguments.jobs)
 
     @property
     def may_share(self) -> bool:

@@ -6,7 +6,7 @@ A fault in a policy of another package is reported with the policy's name, metho
 from __future__ import annotations
 
 import traceback
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
@@ -44,12 +44,12 @@ def _is_ours(one: EntryPoint) -> bool:
 
 def packages(name: str) -> tuple[str, ...]:
     """Return the packages that offer a policy under this name, in alphabetical order."""
-    return tuple(sorted({one.value.partition(":")[0].partition(".")[0] for one in _offered().get(name, [])}))
+    return tuple(sorted({one.value.partition(":")[0].partition(".")[0] for one in _offered().get(name, ())}))
 
 
 def module_of(name: str) -> str:
     """Return the module of a policy; "" if unknown. name: MODULE:CLASS, or a name that one package offers."""
-    values = [name] if ":" in name else [one.value for one in _offered().get(name, [])]
+    values = [name] if ":" in name else [one.value for one in _offered().get(name, ())]
     return values[0].partition(":")[0] if len(set(values)) == 1 else ""
 
 
@@ -58,7 +58,7 @@ def find(name: str) -> Callable[..., Policy] | None:
 
     Raise ValueError if several packages offer it, or if the package cannot be imported or has no such class.
     """
-    offered = _offered().get(name, [])
+    offered = _offered().get(name, ())
     if not offered:
         return None
     shown = f"name = {_checks.shown(name)}"
@@ -167,10 +167,5 @@ def _package(module: str) -> str:
     return module.partition(".")[0]
 
 
-def _offered() -> dict[str, list[EntryPoint]]:
-    from importlib.metadata import entry_points  # here, as most programs name built-in policies only
-
-    found: dict[str, list[EntryPoint]] = {}
-    for one in entry_points(group=_installed.POLICIES):
-        found.setdefault(one.name, []).append(one)
-    return found
+def _offered() -> Mapping[str, tuple[EntryPoint, ...]]:
+    return _installed.offered_now(_installed.POLICIES)
