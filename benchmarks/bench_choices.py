@@ -26,7 +26,7 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.jobs.traffic import Traffic
+from topoplace.jobs.parallel_traffic import Traffic
 from topoplace.objectives.communication import communication_time
 from topoplace_lab.suite import topologies
 

@@ -17,9 +17,9 @@ import time
 from collections.abc import Sequence
 
 import topoplace as tp
-from topoplace.objectives.expected_fragmentation import TypicalJobs
 from topoplace.text_formats import packed
 from topoplace_lab.research.trace_nodes import read_nodes
+from topoplace_lab.sharing.typical_jobs import TypicalJobs
 from topoplace_lab.simulate import read_workload
 
 RATIO = 1.3

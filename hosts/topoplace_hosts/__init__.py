@@ -8,7 +8,7 @@ To change:
 - What must outlive a crash: `journal/`; switches of networks: `networks/`.
 - What users may ask of a policy, in Slurm and Kubernetes: `request_fields.py`; the job made of it:
   `requested_job.py`.
-- Metrics: what is counted `figures.py`, how it is shown `metrics.py`; fragmentation of free GPUs: `free_sockets.py`;
+- Metrics, what is counted and how it is shown: `metrics.py`; fragmentation of free GPUs: `free_sockets.py`;
   logs: `log.py`; example files: `example_files.py`.
 
 """

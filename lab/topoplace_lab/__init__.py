@@ -12,12 +12,12 @@ To change:
 
 from __future__ import annotations
 
-from topoplace import _above
+from topoplace._lazy import offer
 
-_above.offer(
+offer(
     __name__,
     {
-        "as_html": "report.measures:as_html",
+        "as_html": "report.columns:as_html",
         "parsed_measurements": "measuring.measurements_json:parsed",
         "written_measurements": "measuring.measurements_json:written",
         "gantt": "report.plots:gantt",

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from topoplace import machines
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace.topology.topology import Topology
 from topoplace_lab.simulate import Workload
 from topoplace_lab.suite import cells, workloads

@@ -7,7 +7,7 @@ To change:
 
 - Public names: the imports for type checkers here, which `_lazy.py` reads; `CONTRACT` in `tests/house/test_house.py`.
 - How a placed job starts, GPU numbers, remote GPUs' servers: `launch/`.
-- What methods of the values ask of modules above them: `_OF_VALUES` here, `_above.py`.
+- What methods of the values ask of modules above them: `_OF_VALUES` here, `_lazy.py`.
 - How the smallest number that suffices is searched: `_fewest.py`; the lock of a file's only writer: `_file_lock.py`;
   the bar with the time left: `_progress.py`.
 """
@@ -16,8 +16,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from topoplace import _above, _installed
-from topoplace._lazy import lazily
+from topoplace import _installed
+from topoplace._lazy import lazily, offer
 
 if TYPE_CHECKING:
     from topoplace import collective as collective
@@ -47,8 +47,8 @@ if TYPE_CHECKING:
     from topoplace.jobs.groups import Group as Group
     from topoplace.jobs.job_graph import JobGraph as JobGraph
     from topoplace.jobs.network_profile import NetworkProfile as NetworkProfile
+    from topoplace.jobs.parallel_traffic import Traffic as Traffic
     from topoplace.jobs.performance_profile import PerformanceProfile as PerformanceProfile
-    from topoplace.jobs.traffic import Traffic as Traffic
     from topoplace.moving import MoveCosts as MoveCosts
     from topoplace.moving import defragment as defragment
     from topoplace.moving import make_room as make_room
@@ -65,10 +65,10 @@ if TYPE_CHECKING:
     from topoplace.topology.devices import Nic as Nic
     from topoplace.topology.fabric import Fabric as Fabric
     from topoplace.topology.fabric import Level as Level
-    from topoplace.topology.links import link_catalogue as links
+    from topoplace.topology.links import link_kinds as links
     from topoplace.topology.links.distance import DistanceWeights as DistanceWeights
-    from topoplace.topology.links.link import Link as Link
-    from topoplace.topology.links.link import LinkKind as LinkKind
+    from topoplace.topology.links.link_kinds import Link as Link
+    from topoplace.topology.links.link_kinds import LinkKind as LinkKind
     from topoplace.topology.topology import Topology as Topology
 
     __all__ = ["links"]
@@ -89,18 +89,18 @@ _OF_VALUES = {
     "launched": "launch.launchers:launched",
     "numactl": "launch.environment:numactl",
     "parsed_job": "jobs.job_json:parsed",
-    "parsed_rates": "topology.links.rates_json:parsed",
+    "parsed_rates": "topology.links.nccl_rates_json:parsed",
     "parsed_topology": "topology.topology_json:parsed",
     "server_environment": "launch.environment:server_environment",
     "spread": "launch.bindings:spread",
     "svg": "drawing:svg",
     "to_networkx": "topology.topology_networkx:to_networkx",
     "written_job": "jobs.job_json:written",
-    "written_rates": "topology.links.rates_json:written",
+    "written_rates": "topology.links.nccl_rates_json:written",
     "written_topology": "topology.topology_json:written",
 }
 """The functions that methods of the values call in modules above them: `Topology.cluster` calls `topology.assemble`."""
-_above.offer(__name__, _OF_VALUES)
+offer(__name__, _OF_VALUES)
 
 _get, _names, _own = lazily(__name__)
 if not TYPE_CHECKING:

@@ -1,14 +1,19 @@
-"""Names of a package that are loaded when they are first used."""
+"""Names that are loaded when they are first used: those of packages, and functions that stand above the values.
+
+No value, such as `Topology`, imports what stands above it. Its methods ask here for a function by name. The package's
+`__init__.py` names the function's module, which is loaded at the first call.
+"""
 
 from __future__ import annotations
 
 import importlib
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 _IMPORT = re.compile(r"^    from (\S+) import (\w+) as (\w+)$", re.MULTILINE)
+_HOME: dict[str, str] = {}
 
 
 def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
@@ -34,3 +39,18 @@ def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
 
     names = sorted(home)
     return get, lambda: names, names
+
+
+def offer(package: str, home: Mapping[str, str]) -> None:
+    """Let the values ask for functions by name; home: MODULE:FUNCTION below `package`, by name."""
+    _HOME.update({name: f"{package}.{where}" for name, where in home.items()})
+
+
+def above(name: str) -> Callable[..., Any]:
+    """Return a function that calls the one that is offered by this name."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        module, _, function = _HOME[name].partition(":")
+        return getattr(importlib.import_module(module), function)(*arguments, **named)
+
+    return call

@@ -62,7 +62,7 @@ class SearchTimeoutError(TopoplaceError, TimeoutError):
 
 
 class DeadlineError(TopoplaceError):
-    """The deadline of a block (`kernels.deadline.deadline`) passed before a search in the block finished."""
+    """The deadline of a block (`kernels.limits.deadline`) passed before a search in the block finished."""
 
 
 class InfeasibleError(TopoplaceError, ValueError):

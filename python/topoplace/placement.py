@@ -9,30 +9,30 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from topoplace import _above, _checks
+from topoplace import _checks
+from topoplace._lazy import above
 from topoplace.binding import Binding, Environment, Launch, Servers
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.mig.profiles import MigSlice, profiles_of_gpu
-from topoplace.mig.slicing import packed
+from topoplace.mig import MigSlice, packed, profiles_of_gpu
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from topoplace.topology.links.rates import Rates
+    from topoplace.topology.links.nccl_rates import Rates
 
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
 _PLAIN, _TEXT, _INTEGERS = {float, int}, {str}, {int}
 _NO_DEVICES: Mapping[tuple[int, int], str] = MappingProxyType({})
 _NO_SCORES: Mapping[str, float] = MappingProxyType({})
-_bindings: Callable[..., tuple[Binding, ...]] = _above.given("bindings")
-_communication_time: Callable[..., Any] = _above.given("communication_time")
-_environment: Callable[..., Environment | dict[str, Environment]] = _above.given("environment")
-_launched: Callable[..., Launch] = _above.given("launched")
-_numactl: Callable[..., tuple[str, ...] | dict[str, tuple[str, ...]]] = _above.given("numactl")
-_server_environment: Callable[..., dict[str, Environment]] = _above.given("server_environment")
-_spread: Callable[..., tuple[int, float]] = _above.given("spread")
-_svg: Callable[..., str] = _above.given("svg")
+_bindings: Callable[..., tuple[Binding, ...]] = above("bindings")
+_communication_time: Callable[..., Any] = above("communication_time")
+_environment: Callable[..., Environment | dict[str, Environment]] = above("environment")
+_launched: Callable[..., Launch] = above("launched")
+_numactl: Callable[..., tuple[str, ...] | dict[str, tuple[str, ...]]] = above("numactl")
+_server_environment: Callable[..., dict[str, Environment]] = above("server_environment")
+_spread: Callable[..., tuple[int, float]] = above("spread")
+_svg: Callable[..., str] = above("svg")
 
 
 def keep_amounts(record: Any, *whole: str) -> None:

@@ -16,7 +16,8 @@ import topoplace as tp
 from command_line import Call
 from topoplace.drawing import tables
 from topoplace_lab.policies import USUAL
-from topoplace_lab.report import comparison, measures, written_tables
+from topoplace_lab.report import columns as measures
+from topoplace_lab.report import comparison, written_tables
 from topoplace_lab.sweeps import Scenario
 
 PROFILE = (

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from topoplace.mig.profiles import MigSlice
+from topoplace.mig import MigSlice
 
 MACHINE = tp.Topology.from_links(3, [(0, 1, 50.0)], 12.0, model="A100", memory_gb=40.0)
 TOPOLOGY = tp.Topology.cluster({"m0": MACHINE, "m1": MACHINE}, name="pair")

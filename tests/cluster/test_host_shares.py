@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from distributions import whole
-from topoplace.cluster.host_shares import host_shares, tasks_hosted
-from topoplace.cluster.hosts import HostResources, megabytes, millicpus
+from topoplace.cluster.hosts import HostResources, host_shares, megabytes, millicpus, tasks_hosted
 from topoplace.testing.reference import reference_place
 
 MEMORY = st.sampled_from([None, 0.004, 1.0, 2.5, 7.0])

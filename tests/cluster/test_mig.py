@@ -16,8 +16,7 @@ from hypothesis.stateful import initialize, invariant, rule
 from tests.support.cluster_machine import ClusterModel
 
 import topoplace as tp
-from topoplace.mig import MigSlice, profiles_of
-from topoplace.mig.profiles import profiles_of_gpu
+from topoplace.mig import MigSlice, profiles_of, profiles_of_gpu
 
 GPUS = 3
 JOBS = ("p", "q", "r", "s")

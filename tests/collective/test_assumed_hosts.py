@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace import collective
-from topoplace.topology.links.link import PATH_KINDS
-from topoplace.topology.links.link_catalogue import path
+from topoplace.topology.links.link_kinds import PATH_KINDS, path
 
 UNKNOWN = tp.LinkKind.UNKNOWN
 KINDS = st.sampled_from((*PATH_KINDS, UNKNOWN))

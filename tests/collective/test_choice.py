@@ -18,7 +18,7 @@ from topoplace import collective
 from topoplace.collective import Wanted, grades
 from topoplace.collective.rated_sets import masks_of, members_of, rated_sets
 from topoplace.errors import DeadlineError
-from topoplace.kernels.deadline import deadline
+from topoplace.kernels.limits import deadline
 
 DGX1 = tp.machines.get("dgx1-v100")
 PCIE = machine("skylake", [[2, 1], [2, 1]], nvlinks={(0, 1): 12, (3, 4): 12})

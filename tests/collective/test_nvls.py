@@ -8,7 +8,7 @@ import pytest
 
 import topoplace as tp
 from topoplace import collective
-from topoplace.collective.nvls import nvls_rate
+from topoplace.collective.bandwidth import nvls_rate
 
 H100 = tp.machines.get("dgx-h100")
 B200 = tp.machines.get("hgx-b200")

@@ -10,8 +10,7 @@ import pytest
 import topoplace as tp
 from topoplace import kernels
 from topoplace.engine.gangs import assignments
-from topoplace.engine.gangs.blocks import Block, in_blocks
-from topoplace.engine.gangs.inner_orders import InnerOrders
+from topoplace.engine.gangs.task_orders import Block, InnerOrders, in_blocks
 from topoplace.engine.machine_state import ClusterView
 from topoplace.objectives import communication_cost
 from topoplace.policies import Greedy, Preserve

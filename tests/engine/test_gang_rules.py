@@ -71,7 +71,7 @@ def jobs(draw: st.DrawFn) -> tp.JobGraph:
     return job.with_(**{name: draw(values[name]) for name in sorted(names)})
 
 
-def machine_sets(job: tp.JobGraph, cluster: tp.Cluster) -> Iterator[tuple[int, ...]]:
+def ranked_sets(job: tp.JobGraph, cluster: tp.Cluster) -> Iterator[tuple[int, ...]]:
     """Yield every set of machines that can share the job, or run it alone; each task has the same CPUs."""
     fabric, topology = cluster.topology.fabric, cluster.topology
     assert fabric is not None
@@ -116,7 +116,7 @@ def test_a_gang_gets_machines_that_meet_its_requirements(
 ) -> None:
     if job.same_gpus and (name.startswith("mapa") or name == "baseline"):
         job = job.with_(same_gpus=False)
-    possible = list(machine_sets(job, cluster))
+    possible = list(ranked_sets(job, cluster))
     policy = tp.policies.get(name)
     placement = policy.place(job, cluster)
     assert (placement is not None) == bool(possible)
@@ -125,7 +125,7 @@ def test_a_gang_gets_machines_that_meet_its_requirements(
         assert explained.refusal is not None
         idle = tp.Cluster(cluster.topology, cluster.hosts.resources)
         idle.native.set_unhealthy(range(cluster.topology.num_gpus), unhealthy=False)
-        assert explained.refusal.permanent == (not list(machine_sets(job, idle)))
+        assert explained.refusal.permanent == (not list(ranked_sets(job, idle)))
         return
     check_placement(placement, job, cluster)
     assert explained.candidates[0].gpus == placement.gpus

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from thoroughness import for_each_policy
-from topoplace.engine.gpu_sets.partition_unions import largest_union, unions
+from topoplace.engine.gpu_sets import largest_union, unions
 from topoplace.engine.plan import QueuedJob
 from topoplace.policies import DRMaestro
 from topoplace.testing.reference import reference_place

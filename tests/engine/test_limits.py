@@ -15,9 +15,8 @@ from topoplace import kernels
 from topoplace.engine.admission import GpuSet, joined_gpu_sets
 from topoplace.engine.effort import Effort
 from topoplace.engine.gangs.assignments import candidates, connected_assignment, least_communication
-from topoplace.engine.gangs.blocks import Block, in_blocks
-from topoplace.engine.gangs.inner_orders import InnerOrders
 from topoplace.engine.gangs.offers import offers_of
+from topoplace.engine.gangs.task_orders import Block, InnerOrders, in_blocks
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.memo import Memo
 from topoplace.engine.policy import SearchPolicy

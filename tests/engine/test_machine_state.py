@@ -10,12 +10,12 @@ import pytest
 
 import topoplace as tp
 from distributions import whole
-from topoplace.cluster.job_kinds import number_of
+from topoplace.cluster.job_data import number_of
 from topoplace.engine.admission import able_gpus, needs_of, why_not_now
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_conditions import Conditions, MachineState, Neighbour, Sight
-from topoplace.mig.slicing import Reslicing
+from topoplace.mig import Reslicing
 
 
 def test_explain_lists_options_of_all_machines_best_first() -> None:

@@ -10,9 +10,8 @@ import pytest
 import topoplace as tp
 from topoplace.engine.gangs.offers import MachineOffer, Offers, offers_of
 from topoplace.engine.machine_state import ClusterView
-from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 from topoplace.engine.machines.machine_class import MachineClass
-from topoplace.engine.machines.machine_conditions import MachineState, Sight
+from topoplace.engine.machines.machine_conditions import ConditionTable, MachineState, RankedMachines, Sight
 
 PARTS = (0b0001, 0b0011, 0b1111)
 

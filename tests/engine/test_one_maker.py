@@ -11,7 +11,7 @@ from distributions import whole
 from topoplace.engine import one_maker
 from topoplace.engine.plan import QueuedJob
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_kinds import Link, LinkKind
 from topoplace.topology.makers import Maker, gpus_by_maker
 
 POLICIES = (

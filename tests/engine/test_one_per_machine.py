@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from thoroughness import for_each_policy
-from topoplace.engine.gpu_sets.one_per_machine import one_per_machine
+from topoplace.engine.gpu_sets import one_per_machine
 from topoplace.engine.plan import QueuedJob
-from topoplace.objectives.utility import communication_cost
+from topoplace.objectives.pair_links import communication_cost
 from topoplace.testing.reference import gpu_sets, reference_place, task_orders
 from topoplace.testing.strategies import cluster_topologies, job_graphs
 from topoplace.topology.fabric import Fabric, Level, numbered

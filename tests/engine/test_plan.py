@@ -10,7 +10,7 @@ import topoplace as tp
 from topoplace.engine.driver import different_gpu_sets
 from topoplace.engine.plan import Explanation, Plan, check_answer
 from topoplace.errors import AllocationError, PolicyError
-from topoplace.mig.profiles import MigSlice
+from topoplace.mig import MigSlice
 from topoplace.placement import HostShare, Placement, Refusal
 
 TOPOLOGY = tp.Topology.from_links(4, [(0, 1, 25.0)], 12.0, model="A100", memory_gb=40.0)

@@ -14,7 +14,7 @@ from types import ModuleType
 import pytest
 
 from packages import PACKAGES
-from topoplace import _above
+from topoplace import _lazy
 
 # Imports for type checkers alone that would close a circle.
 FOR_TYPES = frozenset(
@@ -73,10 +73,10 @@ def test_no_circle_of_imports(imports: dict[str, list[tuple[str, int]]]) -> None
 def test_what_values_ask_of_modules_above_is_what_the_front_doors_offer() -> None:
     files = (path for package in PACKAGES for path in package.rglob("*.py"))
     texts = "\n".join(path.read_text("utf-8") for path in files)
-    asked = set(re.findall(r'_above\.given\("(\w+)"\)', texts))
+    asked = set(re.findall(r'\babove\("(\w+)"\)', texts))
     importlib.import_module("topoplace_lab")
-    assert asked == _above._HOME.keys()
-    for where in _above._HOME.values():
+    assert asked == _lazy._HOME.keys()
+    for where in _lazy._HOME.values():
         module, _, function = where.partition(":")
         assert callable(getattr(importlib.import_module(module), function)), where
 

@@ -195,7 +195,7 @@ def test_others_are_drawn_for_survivors_whose_code_is_gone(
 ) -> None:
     monkeypatch.setattr(mutation, "Copy", lambda root: None)
     monkeypatch.setattr(mutation, "PythonTests", lambda copy, budget: None)
-    (present,) = mutation.sample([REPOSITORY / "python/topoplace/mig/slicing.py"], 1, 0, None)
+    (present,) = mutation.sample([REPOSITORY / "python/topoplace/snapshot"], 1, 0, None)
     survivors = [mutation.described(present), SURVIVOR]
     old = {
         "seed": 0,
@@ -203,8 +203,8 @@ def test_others_are_drawn_for_survivors_whose_code_is_gone(
         "verdicts": {"killed": 8, "survived": 2},
         "survivors": survivors,
     }
-    given = argparse.Namespace(folders=["mig"], count=9, seed=0, budget=1.0, again=True)
-    about = mutation.measure(given, {"mig": old})["mig"]
+    given = argparse.Namespace(folders=["snapshot"], count=9, seed=0, budget=1.0, again=True)
+    about = mutation.measure(given, {"snapshot": old})["snapshot"]
     assert about["verdicts"] == {"killed": 8, "survived": 2}
     assert about["first"] == old["first"]
     assert survivors[0] in about["survivors"]

@@ -10,7 +10,7 @@ import pytest
 
 from topoplace import JobGraph, kernels, machines
 from topoplace.errors import DeadlineError
-from topoplace.kernels.deadline import check_deadline, deadline
+from topoplace.kernels.limits import check_deadline, deadline
 
 PATTERN = JobGraph.mesh((4, 5)).graph
 TARGET = machines.get("torus2d-16").graph

@@ -16,7 +16,7 @@ from hypothesis import given
 import fair_sharing
 import topoplace as tp
 from topoplace import kernels
-from topoplace.kernels.deadline import deadline
+from topoplace.kernels.limits import deadline
 
 NO_FLOWS = kernels.Flows([], *(np.empty(0),) * 4)  # type: ignore[arg-type]
 

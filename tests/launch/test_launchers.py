@@ -13,7 +13,7 @@ import yaml
 
 import topoplace as tp
 from placed_ranks import cluster, machine
-from topoplace.mig.profiles import MigSlice
+from topoplace.mig import MigSlice
 
 PAIR = cluster(("a", "b"))
 LAUNCHERS = ("torchrun", "mpirun", "srun", "hostfile", "rankfile", "jobset")

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from distributions import whole
 from topoplace.errors import DeadlineError
-from topoplace.kernels.deadline import deadline
+from topoplace.kernels.limits import deadline
 from topoplace.moving import MoveCosts, attempts, many_machines
 from topoplace.moving.cheapest_levels import CheapestLevels, Shortage
 from topoplace.moving.movers import movers_of
@@ -529,7 +529,7 @@ def test_each_pass_over_all_jobs_looks_at_the_clock(
     before = four_hundred_jobs.cluster.snapshot()
     with deadline(3600):
         PASSES[name](four_hundred_jobs)
-        monkeypatch.setattr("topoplace.kernels.deadline.time.monotonic", lambda: math.inf)
+        monkeypatch.setattr("topoplace.kernels.limits.time.monotonic", lambda: math.inf)
         with pytest.raises(DeadlineError):
             PASSES[name](four_hundred_jobs)
         monkeypatch.undo()
@@ -545,9 +545,7 @@ def test_a_plan_is_right_at_whichever_look_the_time_is_up(
     before, found = cluster.snapshot(), set[bool]()
     for limit in (*range(1, 30), 40, 80, 170):
         ticks = count()
-        monkeypatch.setattr(
-            "topoplace.kernels.deadline.time.monotonic", lambda ticks=ticks: float(next(ticks))
-        )
+        monkeypatch.setattr("topoplace.kernels.limits.time.monotonic", lambda ticks=ticks: float(next(ticks)))
         if call == "make_room":
             plan: tp.Plan = tp.make_room(RING(220), cluster, policy="fcfs", timeout=limit)
             assert plan.bound <= plan.cost

@@ -18,7 +18,7 @@ from topoplace.collective import all_reduce_bandwidth, ring_bandwidth
 from topoplace.jobs.collectives import KINDS
 from topoplace.objectives.communication import RING_KINDS, communication_time
 from topoplace.testing.strategies import cluster_topologies, job_graphs, topologies
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace.topology.ports import Ports
 
 SHARES = {

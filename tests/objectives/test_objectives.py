@@ -25,7 +25,7 @@ from topoplace.objectives import (
 )
 from topoplace.objectives.links import remaining_bandwidth
 from topoplace.testing.strategies import job_graphs, topologies
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 
 
 def unlike_a_dgx1v(topology: tp.Topology) -> bool:

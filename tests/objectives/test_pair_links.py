@@ -13,8 +13,7 @@ import topoplace as tp
 from topoplace.objectives import communication_cost
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
 from topoplace.objectives.links import class_of, job_link_scores, link_scores, scores_in
-from topoplace.objectives.pair_links import PairLinks
-from topoplace.objectives.utility import communication_cost_from
+from topoplace.objectives.pair_links import PairLinks, communication_cost_from
 from topoplace.testing.strategies import cluster_topologies
 from topoplace.topology.links.distance import DistanceWeights
 

@@ -14,7 +14,7 @@ import topoplace as tp
 from topoplace import machines
 from topoplace.topology.devices import Nic
 from topoplace.topology.fabric import Fabric, Level
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 
 
 class ChannelCase(NamedTuple):

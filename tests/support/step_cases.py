@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 import topoplace as tp
 from topoplace.objectives.communication import communication_time
 from topoplace.topology.devices import Nic
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 
 Case = Mapping[str, Any]
 SIMULATORS: Final = {

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace import LinkKind
 from topoplace.topology.assemble import with_host_paths
-from topoplace.topology.links.link import PATH_KINDS, PATHS
-from topoplace.topology.links.link_catalogue import path
+from topoplace.topology.links.link_kinds import PATH_KINDS, PATHS, path
 
 UNKNOWN = tp.Link(LinkKind.UNKNOWN, 1, 12.0)
 NVLINK = tp.Link(LinkKind.NVLINK4, 2, 50.0)

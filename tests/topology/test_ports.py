@@ -14,7 +14,7 @@ import topoplace as tp
 from topoplace.kernels import Flows
 from topoplace.testing.strategies import cluster_topologies, topologies
 from topoplace.topology.devices import Nic
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace.topology.ports import Port, Ports
 
 KINDS = [kind for kind in LinkKind if kind not in (LinkKind.SELF, LinkKind.NONE)]

@@ -13,8 +13,7 @@ import pytest
 
 from thoroughness import thorough
 from topoplace import AllocationError, Cluster, HostResources, JobGraph, Placement, Topology, machines
-from topoplace.mig.profiles import MigSlice, profiles_of_gpu
-from topoplace.mig.slicing import present, start_for
+from topoplace.mig import MigSlice, present, profiles_of_gpu, start_for
 from topoplace.placement import HostShare
 from topoplace_hosts.journal import Difference, Entry, Holding, Journal, Stage, keep, recall, reconcile
 from topoplace_hosts.journal.entry import named

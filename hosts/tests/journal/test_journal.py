@@ -22,7 +22,7 @@ import pytest
 
 from topoplace import JobGraph
 from topoplace.errors import JournalError
-from topoplace.mig.profiles import MigSlice
+from topoplace.mig import MigSlice
 from topoplace_hosts.journal import Entry, Holding, Journal, Stage, schema
 from topoplace_hosts.journal.entry import parsed
 

@@ -19,7 +19,7 @@ import topoplace as tp
 from kubernetes_objects import node_json, pod_json
 from topoplace_hosts.kubernetes.client.access import Access
 from topoplace_hosts.kubernetes.extender import ExtenderServer, RunningExtender
-from topoplace_hosts.kubernetes.figures import EXTENDER, SCHEDULER, PodFigures
+from topoplace_hosts.kubernetes.metrics import EXTENDER, SCHEDULER, PodFigures
 from topoplace_hosts.kubernetes.scheduler import Scheduler
 from topoplace_hosts.kubernetes.testing import ApiServer
 from topoplace_hosts.metrics import page

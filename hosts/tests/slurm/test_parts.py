@@ -26,10 +26,10 @@ from topoplace_hosts.slurm.client.devices import of_jobs
 from topoplace_hosts.slurm.client.jobs import SlurmJob, listed, megabytes, node_names
 from topoplace_hosts.slurm.client.nodes import SlurmNode, SlurmNodes, in_service
 from topoplace_hosts.slurm.client.records import RecordFormat
+from topoplace_hosts.slurm.metrics import Figures
 from topoplace_hosts.slurm.placer import PlacerSettings, running
 from topoplace_hosts.slurm.placer.decision import JobDecision, decide
 from topoplace_hosts.slurm.placer.fairness import Turns
-from topoplace_hosts.slurm.placer.figures import Figures
 from topoplace_hosts.slurm.placer.machines import Where, gpus_at, where_of
 from topoplace_hosts.slurm.placer.truth import truth_of
 from topoplace_hosts.slurm.placer.waiting import admissible, needs_of, why_not_yet

@@ -13,7 +13,7 @@ from topoplace.cluster.hosts import HostAllocation
 from topoplace.errors import JournalError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
-from topoplace.mig.profiles import MigSlice
+from topoplace.mig import MigSlice
 from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
 

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from topoplace.errors import AllocationError
-from topoplace.mig.profiles import MigSlice, profiles_of_gpu
-from topoplace.mig.slicing import present, start_for
+from topoplace.mig import MigSlice, present, profiles_of_gpu, start_for
 from topoplace.placement import HostShare, Placement
 from topoplace_hosts.journal.entry import Device, Entry, Holding, named
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.errors import AllocationError, JournalError
-from topoplace.mig.profiles import MigSlice
+from topoplace.mig import MigSlice
 from topoplace_hosts.journal.entry import Device, named
 
 if TYPE_CHECKING:

@@ -3,5 +3,5 @@
 To change:
 
 - Its texts of nodes: `texts/`; of waiting and running pods: `snapshot/`; the command: `command.py`, `options/`.
-- Devices for Dynamic Resource Allocation: `resource_slices.py`; counts and texts: `figures.py`; gRPC: `rpc.py`.
+- Devices for Dynamic Resource Allocation: `resource_slices.py`; metrics: `metrics.py`; gRPC: `rpc.py`.
 """

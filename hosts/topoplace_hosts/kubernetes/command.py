@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topoplace_hosts.kubernetes.client.access import Access
     from topoplace_hosts.kubernetes.device_plugin import Unhealthy
     from topoplace_hosts.kubernetes.extender import ExtenderServer
-    from topoplace_hosts.kubernetes.figures import PodFigures
+    from topoplace_hosts.kubernetes.metrics import PodFigures
 
 
 _SIGNALS_S = 0.2
@@ -118,7 +118,7 @@ def _scheduler(arguments: argparse.Namespace) -> None:
     from topoplace import _checks, policies
     from topoplace_hosts import log
     from topoplace_hosts.journal import Journal
-    from topoplace_hosts.kubernetes.figures import PodFigures
+    from topoplace_hosts.kubernetes.metrics import PodFigures
     from topoplace_hosts.kubernetes.scheduler import Scheduler
 
     if arguments.lease is not None:
@@ -165,7 +165,7 @@ def _metrics_server(
     from topoplace_hosts import metrics
     from topoplace_hosts.kubernetes.extender import ExtenderServer
     from topoplace_hosts.kubernetes.extender.server import check_host
-    from topoplace_hosts.kubernetes.figures import SCHEDULER
+    from topoplace_hosts.kubernetes.metrics import SCHEDULER
 
     tls, token = serving.tls(arguments), serving.token(arguments)
     if figures is None:
@@ -212,7 +212,7 @@ def _extender(arguments: argparse.Namespace) -> None:
     from topoplace_hosts import log, metrics
     from topoplace_hosts.kubernetes.extender import ExtenderServer, RunningExtender
     from topoplace_hosts.kubernetes.extender.server import Page, check_host, most_bytes
-    from topoplace_hosts.kubernetes.figures import EXTENDER, PodFigures
+    from topoplace_hosts.kubernetes.metrics import EXTENDER, PodFigures
 
     host, port = serving.listened(arguments.listen, "--listen")
     tls, token = serving.tls(arguments), serving.token(arguments)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from topoplace import _checks
 from topoplace.topology.devices import ComponentKind, Gpu
-from topoplace.topology.links.link import NVLINKS, LinkKind
+from topoplace.topology.links.link_kinds import NVLINKS, LinkKind
 from topoplace.topology.topology import Topology
 
 API: Final = "resource.k8s.io/v1"

@@ -17,7 +17,7 @@ from topoplace import _checks
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 from topoplace.topology.fabric import Fabric
-from topoplace.topology.links.link_catalogue import SPEEDS
+from topoplace.topology.links.link_kinds import SPEEDS
 from topoplace_hosts.networks import switch_tree
 
 _SECTION = re.compile(r'(Switch|Ca|Rt)[ \t]+[0-9]+[ \t]+"([^"\s]+)"[^#]*(?:#[ \t]*"([^"]*)".*)?')

@@ -158,8 +158,8 @@ def _place(arguments: argparse.Namespace) -> None:
     from topoplace_hosts import log
     from topoplace_hosts.journal import Journal
     from topoplace_hosts.slurm import metrics
+    from topoplace_hosts.slurm.metrics import Figures
     from topoplace_hosts.slurm.placer import Placer, PlacerSettings, running
-    from topoplace_hosts.slurm.placer.figures import Figures
 
     with flags.named(interval="--interval", patience="--patience"):
         settings = PlacerSettings(interval=arguments.interval, patience=arguments.patience)

@@ -13,7 +13,7 @@ from itertools import groupby
 from topoplace.discovery.text.host_list import folded
 from topoplace.errors import TopologyError
 from topoplace.topology.device_numbers import device_numbers
-from topoplace.topology.links.link import NVLINKS, LinkKind
+from topoplace.topology.links.link_kinds import NVLINKS, LinkKind
 from topoplace.topology.topology import Topology
 
 DEVICE_FILE = "/dev/nvidia{number}"

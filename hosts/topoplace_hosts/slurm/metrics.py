@@ -1,12 +1,13 @@
-"""Prometheus metrics of a placer, on the loopback interface."""
+"""Counts of a placer, and their Prometheus metrics on the loopback interface."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from typing import Final
 
-from topoplace_hosts.metrics import MetricTexts, registry
-from topoplace_hosts.slurm.placer.figures import Figures
+from topoplace_hosts.metrics import DecisionFigures, MetricTexts, registry
 
 ADDRESS = "127.0.0.1"
 TEXTS: Final = MetricTexts(
@@ -39,3 +40,13 @@ def served(figures: Callable[[], Figures], port: int) -> int:
 
     server, _ = start_http_server(port, addr=ADDRESS, registry=made)
     return int(server.server_port)
+
+
+@dataclass(slots=True)
+class Figures(DecisionFigures):
+    """Counts since the placer started, and its present state; latencies begin when a job could start."""
+
+    cycles: int = 0
+    recalled: int = 0
+    given_back: Counter[str] = field(default_factory=Counter[str])
+    """Number of jobs given back to Slurm, by kind of reason."""

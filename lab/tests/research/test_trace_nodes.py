@@ -10,7 +10,7 @@ import pytest
 import topoplace as tp
 from refusals import refusal
 from topoplace import discovery
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace_lab.research import trace_nodes
 
 PAI = "82e5af3cd5c4af3f,T4,96,512,2\n0123456789abcdef,V100,96.0,512.0,8.0\n82e5af3cd5c4af40,CPU,96,512,0\n"

@@ -21,30 +21,6 @@ if TYPE_CHECKING:
     from topoplace_lab.simulate import Result
 
 _AS_RECORDED: Final = "Slurm, as recorded"
-# The columns: keys of a row of `Result.compare`.
-_COMPARED = (
-    *("mean_turnaround", "makespan", "utilization", "mean_wait", "mean_slowdown"),
-    *("sensitive_run_time_p75", "speedup"),
-)
-# For job logs, which do not contain how jobs communicate.
-_LOGGED = (
-    "mean_turnaround",
-    "makespan",
-    "utilization",
-    "mean_wait",
-    "mean_slowdown",
-    "mean_slowdown_with_wait",
-)
-# With a performance profile, which contains how jobs slow each other down (SC'17).
-_SERVICE = (
-    *("mean_turnaround", "makespan", "utilization", "nvlink_use", "mean_wait", "mean_slowdown"),
-    *("mean_slowdown_with_wait", "mean_utility", "slo_violations"),
-)
-# With MAPA's equation of run times.
-_MAPA = (
-    *("mean_turnaround", "makespan", "utilization", "mean_wait", "sensitive_run_time_p75"),
-    *("sensitive_effective_bandwidth_p50", "speedup", "sensitive_p75_speedup"),
-)
 
 
 def compare(runs: study.Study, names: Sequence[str]) -> int:
@@ -170,7 +146,8 @@ def _compared(results: Sequence[Result]) -> list[dict[str, float]]:
 def _print(found: _Simulated, sentence: str) -> None:
     """Print what follows, a row for policies with the same figures, the best marked by *, and how to read it."""
     from topoplace.drawing import tables
-    from topoplace_lab.report import comparison, measures
+    from topoplace_lab.report import columns as measures
+    from topoplace_lab.report import comparison
 
     runs, rows = found.runs, found.rows
     columns = _columns(found)
@@ -226,7 +203,8 @@ def _print_table(found: _Simulated, winners: set[int]) -> None:
 
 def _table(found: _Simulated, *, has_units: bool) -> tuple[list[str], list[list[str]]]:
     """Return the heads and the rows of the table, the best policies marked; `has_units` as for `cells_of`."""
-    from topoplace_lab.report import comparison, measures
+    from topoplace_lab.report import columns as measures
+    from topoplace_lab.report import comparison
     from topoplace_lab.sweeps import page
 
     columns, winners = _columns(found), comparison.best_of(found.rows)
@@ -241,9 +219,11 @@ def _columns(found: _Simulated) -> Sequence[str]:
     from topoplace_lab.simulate import MapaSlowdown
 
     runs = found.runs
-    columns: Sequence[str] = _SERVICE if runs.profile else _LOGGED if runs.is_log else _COMPARED
+    from topoplace_lab.report.columns import OF_COMMAND, OF_LOG, OF_MAPA, OF_SERVICE
+
+    columns: Sequence[str] = OF_SERVICE if runs.profile else OF_LOG if runs.is_log else OF_COMMAND
     if isinstance(runs.model, MapaSlowdown):
-        columns = _MAPA
+        columns = OF_MAPA
     return (*columns, "rejected") if any(row.mean("rejected") for row in found.rows) else columns
 
 

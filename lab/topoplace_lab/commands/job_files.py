@@ -62,7 +62,10 @@ def add_reading(parser: argparse.ArgumentParser) -> None:
 
 
 def refuse_gpus_per_node(arguments: argparse.Namespace, jobs: str) -> None:
-    """Raise ValueError if --gpus-per-node is given with `jobs`, where it has no effect."""
+    """Raise ValueError if --gpus-per-node is given, as it has no effect here.
+
+    jobs: the name of the jobs in the message, such as "a PBS log".
+    """
     if arguments.gpus_per_node is not None:
         raise ValueError(f"--gpus-per-node is for logs in the Standard Workload Format, not for {jobs}")
 

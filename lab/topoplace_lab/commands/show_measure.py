@@ -12,7 +12,7 @@ from topoplace.cli import flags, gpu_list, options, reading, writing
 
 if TYPE_CHECKING:
     from topoplace.discovery.live.nccl_tests import AllReducePerf
-    from topoplace.topology.links.rates import Rates
+    from topoplace.topology.links.nccl_rates import Rates
     from topoplace.topology.topology import Topology
     from topoplace_lab.measuring import MeasuredSet, Measurements
 

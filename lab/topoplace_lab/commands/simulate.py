@@ -210,21 +210,21 @@ def _draw(result: Result, runs: study.Study, picture: Path) -> Iterator[Path]:
 
 def _print(result: Result, load: float | None) -> None:
     from topoplace.drawing import tables
-    from topoplace_lab.report import measures
+    from topoplace_lab.report import columns
 
     summary = result.summary()
     rows = [
         (measure.label, measure.text(summary[key]), "" if measure.is_time else measure.unit)
-        for key, measure in measures.MEASURES.items()
+        for key, measure in columns.MEASURES.items()
         if key in summary
     ]
     title = f"{len(result.jobs)} jobs on {result.topology.name}, {result.policy}"
     tables.show(("measure", "value", "unit"), rows, title)
     used = {result.policy: summary["utilization"]}
     for line in (
-        *measures.reasons_for_dashes(summary, [summary]),
-        *measures.remarks(summary, [result]),
-        *measures.load_remark(load, used),
+        *columns.reasons_for_dashes(summary, [summary]),
+        *columns.remarks(summary, [result]),
+        *columns.load_remark(load, used),
     ):
         print(line)
     for reason, count in result.rejections().items():

@@ -65,7 +65,7 @@ def _as_dict(row: ComparisonRow) -> dict[str, Any]:
 
 def _table(rows: Sequence[ComparisonRow], *, has_units: bool) -> tuple[Sequence[str], list[tuple[str, ...]]]:
     """Return the heads and the rows of the table of all scenarios; `has_units` as for `cells_of`."""
-    from topoplace_lab.report import measures
+    from topoplace_lab.report import columns
     from topoplace_lab.sweeps import page
 
     names = page.compared(rows)
@@ -79,7 +79,7 @@ def _table(rows: Sequence[ComparisonRow], *, has_units: bool) -> tuple[Sequence[
         )
         for row in rows
     ]
-    return (*heads, *measures.heads(names, has_units=has_units)), cells
+    return (*heads, *columns.heads(names, has_units=has_units)), cells
 
 
 def _print(rows: Sequence[ComparisonRow], title: str) -> None:

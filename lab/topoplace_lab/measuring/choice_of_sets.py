@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES, rings
 from topoplace.collective.surveys import sets_of_size
-from topoplace.topology.links.rates import PathType, Rates
+from topoplace.topology.links.nccl_rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
 _MOST_RATED = 1000

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from statistics import median
 from types import MappingProxyType
 
-from topoplace import _above
-from topoplace.topology.links.rates import PathType, Rates
+from topoplace._lazy import above
+from topoplace.topology.links.nccl_rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
 _DIGITS = 4
-_parsed: Callable[[str], Measurements] = _above.given("parsed_measurements")
-_written: Callable[[Measurements], str] = _above.given("written_measurements")
+_parsed: Callable[[str], Measurements] = above("parsed_measurements")
+_written: Callable[[Measurements], str] = above("written_measurements")
 
 
 @dataclass(frozen=True, slots=True)

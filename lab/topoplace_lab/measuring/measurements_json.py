@@ -8,8 +8,8 @@ from typing import Any, Final, cast
 
 from topoplace import _checks
 from topoplace.collective.prepared import checked_gpus
-from topoplace.topology.links import rates_json
-from topoplace.topology.links.rates import PathType, Rates
+from topoplace.topology.links import nccl_rates_json as rates_json
+from topoplace.topology.links.nccl_rates import PathType, Rates
 from topoplace.topology.topology import Topology
 from topoplace_lab.measuring.measurements import MeasuredSet, Measurements
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from topoplace.collective.bandwidth import DEFAULT_RATES, rings
 from topoplace.discovery.live.nccl_tests import AllReducePerf
 from topoplace.discovery.live.programs import NotHereError
-from topoplace.topology.links.rates import Rates, rates_of
+from topoplace.topology.links.nccl_rates import Rates, rates_of
 from topoplace.topology.topology import Topology
 from topoplace_lab.measuring.measurements import MeasuredSet
 

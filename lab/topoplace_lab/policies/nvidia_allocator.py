@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from topoplace.engine.machines.machine_class import Mask, mask_of, members
 from topoplace.policies.sc17.first_come import FirstComeFirstServed, connected
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 
 if TYPE_CHECKING:
     from topoplace.engine.machines.machine_class import MachineClass

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple, Protocol
 
 from topoplace import DEFAULT_POLICY
-from topoplace_lab.report.measures import MEASURES, load_remark
+from topoplace_lab.report.columns import MEASURES, load_remark
 from topoplace_lab.simulate.samples import UNBOUNDED, Sample
 
 _ROUNDING: Final = 1e-6
@@ -98,7 +98,7 @@ def conclusions_of(rows: Sequence[ComparisonRow], *, have_one_queue: bool) -> li
 
 
 def best_of(rows: Sequence[ComparisonRow]) -> set[int]:
-    """Return the indices of the best policies of a scenario; none without two, or if no job finished.
+    """Return the indices of the best of a scenario's policies; none if there is only one, or if no job finished.
 
     The best policies reject the fewest jobs, and among these have the least mean turnaround.
     """

@@ -15,8 +15,7 @@ from topoplace import _checks
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, path
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, Link, LinkKind, path
 from topoplace.topology.topology import Topology
 
 MAX_MACHINES = 100_000

@@ -22,8 +22,7 @@ from topoplace.errors import TopologyError
 from topoplace.text_formats.csv_rows import checked_header, lines, number, rows_below
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology.topology import Topology
 
 MAX_GPUS: Final = 256

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.cluster.host_shares import shares_on
+from topoplace.cluster.hosts import shares_on
 from topoplace.engine.gangs.splits import in_order
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.machines.machine_options import Choice, Option
 from topoplace.jobs.requirements import WHOLE_GPU
-from topoplace.mig.slicing import Reslicing
-from topoplace.objectives.utility import communication_cost
+from topoplace.mig import Reslicing
+from topoplace.objectives.pair_links import communication_cost
 from topoplace.placement import Placement, Scores
 from topoplace_lab.sharing.ranked_machines import Machines, RankedForJob
 

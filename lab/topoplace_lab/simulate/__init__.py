@@ -43,7 +43,7 @@ from topoplace_lab.simulate.performance.training_step import TrainingStep
 from topoplace_lab.simulate.performance.transfers import Transfers
 from topoplace_lab.simulate.workloads.generators import SC17_WEIGHTS
 from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob
-from topoplace_lab.simulate.workloads.trace_files import read_workload
+from topoplace_lab.simulate.workloads.trace_readers import read_workload
 from topoplace_lab.simulate.workloads.workload import Workload
 
 __all__ = [

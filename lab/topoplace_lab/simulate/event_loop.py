@@ -22,8 +22,7 @@ from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 from topoplace_lab.simulate.beginning import Beginning, cluster_of, running_before
-from topoplace_lab.simulate.disciplines.discipline import Discipline
-from topoplace_lab.simulate.disciplines.discipline_queue import DisciplineQueue
+from topoplace_lab.simulate.disciplines.discipline import Discipline, DisciplineQueue
 from topoplace_lab.simulate.interruptions import History, MoveTimes
 from topoplace_lab.simulate.metrics import JobRecord, Result
 from topoplace_lab.simulate.monitoring import Monitoring, monitoring

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import _above
+from topoplace._lazy import above
 from topoplace.engine.requirements import NOT_HONOURED
 from topoplace.errors import require_package
-from topoplace.topology.links.link import NVLINKS, LinkKind
+from topoplace.topology.links.link_kinds import NVLINKS, LinkKind
 from topoplace_lab.simulate.interruptions import History, Stay
 
 if TYPE_CHECKING:
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
     from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob
 
-_as_html: Callable[[Result], str] = _above.given("as_html")
-_gantt: Callable[..., None] = _above.given("gantt")
-_load: Callable[..., Result] = _above.given("load_result")
-_save: Callable[..., None] = _above.given("save_result")
+_as_html: Callable[[Result], str] = above("as_html")
+_gantt: Callable[..., None] = above("gantt")
+_load: Callable[..., Result] = above("load_result")
+_save: Callable[..., None] = above("save_result")
 _ROUNDING = 1e-9
 _OVER_NVLINK = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 WAIT_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from topoplace_lab.report.measures import Measure
+from topoplace_lab.report.columns import Measure
 from topoplace_lab.report.page import frame
 from topoplace_lab.report.page.sections import Interval, Row, section
 from topoplace_lab.simulate.storage.tables import replacing

@@ -16,10 +16,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from topoplace.jobs.collectives import Collective
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.jobs.traffic import Traffic
+from topoplace.jobs.parallel_traffic import Traffic
 from topoplace.topology.topology import Topology
 from topoplace_lab.simulate import Workload
-from topoplace_lab.simulate.workloads.trace_files import read_workload
+from topoplace_lab.simulate.workloads.trace_readers import read_workload
 
 _LOAD: Final = 1.1
 _TURNOVERS: Final = 6

@@ -4,20 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
+from topoplace_lab.report.columns import MEASURES, OF_SWEEP
 from topoplace_lab.report.comparison import ComparisonRow, by_scenario, conclusion, conclusions_of, notes_of
-from topoplace_lab.report.measures import MEASURES
 from topoplace_lab.report.page import frame
 from topoplace_lab.report.page.sections import Row, section
 from topoplace_lab.simulate.storage.tables import replacing
-
-COMPARED: Final = (
-    *("mean_turnaround", "makespan", "utilization", "mean_wait", "wait_p99"),
-    *("mean_slowdown", "mean_slowdown_with_wait"),
-    *("sensitive_run_time_p75", "sensitive_effective_bandwidth_p50", "rejected"),
-)
-"""The figures that are compared, of those in `Result.summary`."""
 
 
 def write_page(
@@ -80,4 +73,4 @@ def cells_of(row: ComparisonRow, figures: Sequence[str], *, has_units: bool = Tr
 
 def compared(rows: Sequence[ComparisonRow]) -> list[str]:
     """Return the figures to compare that some row has."""
-    return [name for name in COMPARED if any(name in row.samples for row in rows)]
+    return [name for name in OF_SWEEP if any(name in row.samples for row in rows)]

@@ -9,7 +9,7 @@ from topoplace.cli import flags, gpu_list, writing
 
 if TYPE_CHECKING:
     from topoplace.collective.surveys import RatedSet, Survey
-    from topoplace.topology.links.rates import Rates
+    from topoplace.topology.links.nccl_rates import Rates
     from topoplace.topology.topology import Topology
 
 

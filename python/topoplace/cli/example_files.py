@@ -58,7 +58,7 @@ def content(name: str) -> bytes:
 def _matrix(_: str) -> bytes:
     """Return a DGX-1 as `nvidia-smi topo -m` prints it."""
     from topoplace import machines
-    from topoplace.topology.links.link import NVLINKS
+    from topoplace.topology.links.link_kinds import NVLINKS
 
     machine = machines.get("dgx1-v100")
     gpus = range(machine.num_gpus)

@@ -12,7 +12,7 @@ from topoplace.cli import flags
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.jobs.traffic import Traffic, Training
+    from topoplace.jobs.parallel_traffic import Traffic, Training
 
 _MAX_TASKS = 4096
 FLAGS: Final = {
@@ -252,7 +252,7 @@ def _traffic(arguments: argparse.Namespace) -> Traffic | None:
     if arguments.model is None:
         _refuse(arguments, _TRAINING, "needs --model")
         return None
-    from topoplace.jobs.traffic import Traffic
+    from topoplace.jobs.parallel_traffic import Traffic
 
     given = {name: getattr(arguments, name) for name in _TRAINING}
     stated = {name: value for name, value in given.items() if value is not None}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.hosts import HostResources
     from topoplace.discovery import Format
     from topoplace.jobs.performance_profile import PerformanceProfile
-    from topoplace.topology.links.rates import Rates
+    from topoplace.topology.links.nccl_rates import Rates
     from topoplace.topology.topology import Topology
 
 _MAX_UNPACKED = 256 << 20

@@ -6,11 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from types import MappingProxyType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from topoplace import _above, _checks
+from topoplace import _checks
 from topoplace._core import ClusterState, Transaction
-from topoplace.cluster import snapshots
+from topoplace._lazy import above
 from topoplace.cluster.hosts import (
     GivenHosts,
     HostAllocation,
@@ -20,19 +20,19 @@ from topoplace.cluster.hosts import (
     first_gpus,
     resources_of,
 )
-from topoplace.cluster.job_kinds import number_of
-from topoplace.cluster.job_notes import GRAPH, JobNotes
-from topoplace.cluster.new_topology import NewNumbers, keeps_numbers, kept_hosts, refuse_lost
+from topoplace.cluster.job_data import GRAPH, JobNotes, number_of
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
-from topoplace.mig.profiles import MigProfile, MigSlice, profiles_of_gpu
-from topoplace.mig.slicing import named, packed, present, start_for
+from topoplace.mig import MigProfile, MigSlice, named, packed, present, profiles_of_gpu, start_for
 from topoplace.placement import Placement
 from topoplace.topology.topology import Topology
 
+if TYPE_CHECKING:
+    from topoplace.cluster.new_topology import NewNumbers
+
 AnyView = TypeVar("AnyView")
-_svg: Callable[..., str] = _above.given("svg")
+_svg: Callable[..., str] = above("svg")
 
 _Parts = tuple[int, list[tuple[int, int]]]
 """The thousandths of each GPU that a job takes, and (parts, compute slices) of its slice on each GPU; [] for no slices.
@@ -447,6 +447,8 @@ class Cluster:
                 job's resources do not fit the new hosts, or if `hosts` is missing and a new machine's resources are
                 unknown.
         """
+        from topoplace.cluster.new_topology import NewNumbers, keeps_numbers, kept_hosts, refuse_lost
+
         _checks.instance(topology, Topology, "topology", AllocationError)
         if hosts is None and keeps_numbers(self._topology, topology):
             return self._repaired(topology)
@@ -502,6 +504,8 @@ class Cluster:
         Raises:
             AllocationError: `topology` has other machines or GPUs.
         """
+        from topoplace.cluster.new_topology import keeps_numbers
+
         _checks.instance(topology, Topology, "topology", AllocationError)
         if not keeps_numbers(self._topology, topology):
             raise AllocationError(f"topology = {topology.name!r} has other machines or GPUs than the cluster")
@@ -509,11 +513,15 @@ class Cluster:
 
     def snapshot(self) -> bytes:
         """Return the state, topology and jobs as bytes that `restore` reads; equal states give equal bytes."""
+        from topoplace.cluster import snapshots
+
         return snapshots.written(self._topology, self._state, self._jobs, self._hosts)
 
     @classmethod
     def restore(cls, snapshot: bytes) -> Self:
         """Build a cluster from bytes that `snapshot` returned; SnapshotError states what is wrong with other bytes."""
+        from topoplace.cluster import snapshots
+
         return cls._with_state(*snapshots.parsed(snapshot))
 
     def __reduce__(self) -> tuple[Callable[[bytes], Cluster], tuple[bytes]]:

@@ -26,11 +26,10 @@ from topoplace.cluster.hosts import (
     first_gpus,
     resources_of,
 )
-from topoplace.cluster.job_kinds import number_of
+from topoplace.cluster.job_data import number_of
 from topoplace.errors import SnapshotError
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.mig.profiles import profiles_of_gpu
-from topoplace.mig.slicing import named
+from topoplace.mig import named, profiles_of_gpu
 from topoplace.topology.topology import Topology
 
 _MAGIC = b"topoplace-cluster 2 "

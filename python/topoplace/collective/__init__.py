@@ -6,10 +6,10 @@ subpackage `measuring` compares them with nccl-tests, and corrects the rates on 
 To change:
 
 - The search for channels, and data prepared for a topology: `prepared.py`; rates of links by version of a library:
-  `topology/links/rates.py`.
+  `topology/links/nccl_rates.py`.
 - The graph of a machine that a library sees: `machine_graph.py`; paths in it: `routes.py`.
 - Bandwidths: `bandwidth.py`; of all sets of a size: `surveys.py`; over machines: `several_machines.py`.
-- Rings and reductions in NVSwitches: `nvlink_domains.py` and `nvls.py`.
+- Rings and reductions in NVSwitches: `nvlink_domains.py`, `bandwidth.py`.
 - The free GPUs with the best rings: `choice.py`; cached rates of sets, and ties: `rated_sets.py`.
 """
 
@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     from topoplace.collective.bandwidth import DEFAULT_RATES as DEFAULT_RATES
     from topoplace.collective.bandwidth import Ring as Ring
     from topoplace.collective.bandwidth import RingPlan as RingPlan
+    from topoplace.collective.bandwidth import all_reduce_bandwidth as all_reduce_bandwidth
     from topoplace.collective.bandwidth import broadcast_bandwidth as broadcast_bandwidth
     from topoplace.collective.bandwidth import host_is_assumed as host_is_assumed
     from topoplace.collective.bandwidth import library_of as library_of
+    from topoplace.collective.bandwidth import nvls_bandwidth as nvls_bandwidth
     from topoplace.collective.bandwidth import optimal_bandwidth as optimal_bandwidth
     from topoplace.collective.bandwidth import ring_bandwidth as ring_bandwidth
     from topoplace.collective.bandwidth import rings as rings
@@ -34,8 +36,6 @@ if TYPE_CHECKING:
     from topoplace.collective.choice import left_bandwidth as left_bandwidth
     from topoplace.collective.choice import ranked_sets as ranked_sets
     from topoplace.collective.nvlink_domains import domain_ring_rate as domain_ring_rate
-    from topoplace.collective.nvls import all_reduce_bandwidth as all_reduce_bandwidth
-    from topoplace.collective.nvls import nvls_bandwidth as nvls_bandwidth
     from topoplace.collective.rated_sets import SetChoice as SetChoice
     from topoplace.collective.rated_sets import Wanted as Wanted
     from topoplace.collective.rated_sets import grades as grades
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from topoplace.collective.tree_plans import TreePlan as TreePlan
     from topoplace.collective.tree_plans import Way as Way
     from topoplace.collective.tree_plans import trees as trees
-    from topoplace.topology.links.rates import PRESETS as PRESETS
-    from topoplace.topology.links.rates import Rates as Rates
+    from topoplace.topology.links.nccl_rates import PRESETS as PRESETS
+    from topoplace.topology.links.nccl_rates import Rates as Rates
 
 __getattr__, __dir__, __all__ = lazily(__name__)

@@ -22,7 +22,7 @@ from topoplace.collective.rated_sets import (
     members_of,
     rated_sets,
 )
-from topoplace.topology.links.rates import Rates
+from topoplace.topology.links.nccl_rates import Rates
 from topoplace.topology.topology import Topology
 
 _MOST_SETS = 13_000

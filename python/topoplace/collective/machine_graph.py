@@ -4,21 +4,24 @@ If the topology has components, they are the graph. Otherwise the host is assume
 GPUs are attached; pairs with a PCIe path share a switch, or have switches below one. The CPUs are those usual with the
 generation of PCIe. If pairs contradict sockets, pairs decide: a pair that is SYS is on two CPUs. So is a pair of
 unknown connection, as nothing shows that it is nearer.
+
+The rate of a link is that of a preset if the link has the catalogue's speed. Another speed is measured or given, and is
+not replaced.
 """
 
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import combinations
 
-from topoplace.collective import link_rates
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import ComponentKind
-from topoplace.topology.links import link_catalogue
-from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
-from topoplace.topology.links.rates import Rates
+from topoplace.topology.links import link_kinds
+from topoplace.topology.links.link_kinds import NVLINKS, PATH_KINDS, SPEEDS, Link, LinkKind, nvlink_of
+from topoplace.topology.links.nccl_rates import Rates
 from topoplace.topology.topology import Topology
 
 UNITS_PER_GB = 1_000_000
@@ -131,10 +134,10 @@ class _Parts:
             if not link.gb_per_s:
                 continue
             if link.kind is LinkKind.NVSWITCH:
-                rate = link_rates.nvlink_rate(link, rates, topology.gpus[u].model)
+                rate = nvlink_rate(link, rates, topology.gpus[u].model)
                 through_switch.update({gpu: max(rate, through_switch.get(gpu, 0.0)) for gpu in (u, v)})
             elif link.kind not in _NOT_WIRED and not _is_unknown_path(topology, link, given=given):
-                self.connect(u, v, Wire.NVLINK, link_rates.nvlink_rate(link, rates, topology.gpus[u].model))
+                self.connect(u, v, Wire.NVLINK, nvlink_rate(link, rates, topology.gpus[u].model))
         for gpu, rate in through_switch.items():
             switch = self.nvswitch()
             port = [one for one in self.connections if (one.a, one.b, one.wire) == (gpu, switch, Wire.NVLINK)]
@@ -185,13 +188,13 @@ def _connect_told(parts: _Parts, topology: Topology, rates: Rates, ends: tuple[i
     model = topology.gpus[a].model if a < topology.num_gpus else None
     if kinds == {Vertex.CPU}:
         cpus = (parts.cpus[a], parts.cpus[b])
-        parts.connect(a, b, Wire.SYSTEM, link_rates.socket_rate(link.gb_per_s, cpus, rates))
+        parts.connect(a, b, Wire.SYSTEM, socket_rate(link.gb_per_s, cpus, rates))
     elif link.kind is LinkKind.C2C:
         parts.connect(a, b, Wire.C2C, link.gb_per_s)
     elif Vertex.NVSWITCH in kinds or link.kind not in _HOST_KINDS:
-        parts.connect(a, b, Wire.NVLINK, link_rates.nvlink_rate(link, rates, model))
+        parts.connect(a, b, Wire.NVLINK, nvlink_rate(link, rates, model))
     else:
-        parts.connect(a, b, Wire.PCIE, link_rates.pcie_rate(link.gb_per_s, rates))
+        parts.connect(a, b, Wire.PCIE, pcie_rate(link.gb_per_s, rates))
 
 
 # ---- a host that is assumed ------------------------------------------------------------------------------------
@@ -206,9 +209,9 @@ _USUAL_CPUS = (
 
 def _assumed_host(topology: Topology, rates: Rates) -> _Parts:
     parts = _Parts(topology.num_gpus)
-    pcie = link_rates.pcie_rate(topology.default, rates)
+    pcie = pcie_rate(topology.default, rates)
     cpu_make = next((make for most, make in _USUAL_CPUS if pcie <= most), _USUAL_CPUS[-1][1])
-    cpu_of = _assumed_cpus(parts, topology, cpu_make, link_rates.rate_between(cpu_make, rates))
+    cpu_of = _assumed_cpus(parts, topology, cpu_make, rate_between(cpu_make, rates))
     if pcie:
         for group in _switch_groups(
             topology, range(topology.num_gpus), (LinkKind.PCIE, LinkKind.PCIE_BRIDGES)
@@ -217,7 +220,7 @@ def _assumed_host(topology: Topology, rates: Rates) -> _Parts:
     vertex = [parts.nvswitch() if part.kind is ComponentKind.NVSWITCH else -1 for part in topology.components]
     for a, b, link in topology.component_links:
         if a < topology.num_gpus and vertex:
-            rate = link_rates.nvlink_rate(link, rates, topology.gpus[a].model)
+            rate = nvlink_rate(link, rates, topology.gpus[a].model)
             parts.connect(a, vertex[b - topology.num_gpus], Wire.NVLINK, rate)
     return parts
 
@@ -253,7 +256,7 @@ def _share_cpu(topology: Topology, u: int, v: int) -> bool:
 
 def _limits(topology: Topology) -> Iterator[tuple[tuple[int, int], float]]:
     """Yield the pairs with a path through the host, and GB/s of it; one of an unknown kind is at most SYS."""
-    farthest = link_catalogue.path(LinkKind.SYSTEM, topology.default).gb_per_s
+    farthest = link_kinds.path(LinkKind.SYSTEM, topology.default).gb_per_s
     for u, v in combinations(range(topology.num_gpus), 2):
         link = topology.link(u, v)
         if link.kind in PATH_KINDS:
@@ -296,3 +299,49 @@ def _groups(gpus: Sequence[int], are_near: Callable[[int, int], bool]) -> Iterat
             left = [gpu for gpu in left if gpu not in near]
             group, border = group + near, border[1:] + near
         yield sorted(group)
+
+
+_WIDTHS = (16, 8, 4, 2, 1, 32)
+_PCIE = tuple(name for name in SPEEDS if name.startswith("pcie"))
+
+
+def nvlink_rate(link: Link, rates: Rates, model: str | None) -> float:
+    """Return GB/s of a direct link of GPUs, or of NVLinks into a switch, all lanes together."""
+    if link.kind not in NVLINKS and link.kind is not LinkKind.NVSWITCH:
+        return link.gb_per_s
+    known = nvlink_of(model) if model else None
+    for name, speed in SPEEDS.items():
+        suits = speed.kind in NVLINKS and (link.kind is speed.kind or link.kind not in NVLINKS)
+        if suits and (known is None or known is speed) and _at_speed_of(name, link.gb_per_s / link.lanes):
+            rate = rates.of(name)
+            return link.gb_per_s if rate is None else link.lanes * rate
+    return link.gb_per_s
+
+
+def pcie_rate(gb_per_s: float, rates: Rates) -> float:
+    """Return the rate, in GB/s, of a PCIe link whose speed the topology states."""
+    for width in _WIDTHS:
+        for name in _PCIE:
+            rate = rates.of(name)
+            if rate is not None and _at_speed_of(name, gb_per_s * 16 / width):
+                return rate * width / 16
+    return gb_per_s
+
+
+def rate_between(cpu: str, rates: Rates) -> float:
+    """Return the rate, in GB/s, between two CPUs of a make; that of the catalogue if `rates` has none."""
+    return rates.of(cpu) or SPEEDS[cpu].gb_per_s
+
+
+def socket_rate(gb_per_s: float, cpus: tuple[str | None, str | None], rates: Rates) -> float:
+    """Return the rate, in GB/s, between two CPUs of these makes, if the topology states the speed `gb_per_s`."""
+    known = [(SPEEDS[cpu].gb_per_s, rates.of(cpu)) for cpu in cpus if cpu]
+    if len(known) == 2 and math.isclose(gb_per_s, min(speed for speed, _ in known)):
+        return min(speed if rate is None else rate for speed, rate in known)
+    return gb_per_s
+
+
+def _at_speed_of(name: str, gb_per_s: float) -> bool:
+    speed = SPEEDS[name]
+    figures = (speed.nominal_gb_per_s, speed.achievable_gb_per_s)
+    return any(figure is not None and math.isclose(figure, gb_per_s, rel_tol=1e-6) for figure in figures)

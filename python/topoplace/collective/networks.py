@@ -10,7 +10,7 @@ from topoplace.collective.machine_graph import MAX_GPUS, UNITS_PER_GB
 from topoplace.collective.nvlink_domains import domain_level, reducing, switched
 from topoplace.collective.prepared import Prepared, prepared
 from topoplace.collective.rated_sets import only_through_switches
-from topoplace.topology.links.rates import Rates, rates_of
+from topoplace.topology.links.nccl_rates import Rates, rates_of
 from topoplace.topology.ports import Ports, switched_levels
 from topoplace.topology.topology import Topology
 

@@ -19,8 +19,8 @@ from topoplace.topology import level_ports
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Level
 from topoplace.topology.level_ports import Ports
-from topoplace.topology.links.link import NONE, Link, LinkKind
-from topoplace.topology.links.rates import Rates, rates_of
+from topoplace.topology.links.link_kinds import NONE, Link, LinkKind
+from topoplace.topology.links.nccl_rates import Rates, rates_of
 from topoplace.topology.topology import Topology
 
 _BLACKWELL: Final = 100

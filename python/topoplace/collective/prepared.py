@@ -17,9 +17,8 @@ from topoplace.kernels import (
     best_channels,
     channel_rate,
 )
-from topoplace.topology.links.link import LinkKind
-from topoplace.topology.links.link_catalogue import capability_of
-from topoplace.topology.links.rates import PRESETS, SLOW_CHANNELS, PathType, Rates, rates_of
+from topoplace.topology.links.link_kinds import LinkKind, capability_of
+from topoplace.topology.links.nccl_rates import PRESETS, SLOW_CHANNELS, PathType, Rates, rates_of
 from topoplace.topology.topology import Topology
 
 _MAX_CHANNELS = 16

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, Vertex, Wire
 from topoplace.collective.prepared import Prepared, prepared
 from topoplace.kernels import best_channels
-from topoplace.kernels.deadline import until_deadline
-from topoplace.topology.links.rates import PathType, Rates
+from topoplace.kernels.limits import until_deadline
+from topoplace.topology.links.nccl_rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
 TIE = 0.1

@@ -12,7 +12,7 @@ from itertools import combinations
 
 from topoplace.collective.machine_graph import UNITS_PER_GB, GraphConnection, MachineGraph, Vertex, Wire
 from topoplace.kernels import RingNetwork, Route
-from topoplace.topology.links.rates import PathType, Rates
+from topoplace.topology.links.nccl_rates import PathType, Rates
 
 POWER_CPU = "socket-power9"
 AMD_CPU = "socket-amd"

@@ -18,8 +18,8 @@ from topoplace.jobs.groups import MACHINE
 from topoplace.kernels import TerminalGraph
 from topoplace.kernels.job_traffic import KINDS
 from topoplace.topology.fabric import Level
-from topoplace.topology.links.link import LinkKind
-from topoplace.topology.links.rates import Rates
+from topoplace.topology.links.link_kinds import LinkKind
+from topoplace.topology.links.nccl_rates import Rates
 from topoplace.topology.ports import Ports, gb_per_s_into
 from topoplace.topology.topology import Topology
 

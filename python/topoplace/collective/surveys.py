@@ -11,7 +11,7 @@ from itertools import combinations, islice
 from topoplace import _checks
 from topoplace.collective.bandwidth import DEFAULT_RATES, host_is_assumed, ring_bandwidth
 from topoplace.collective.rated_sets import TIE
-from topoplace.topology.links.rates import Rates
+from topoplace.topology.links.nccl_rates import Rates
 from topoplace.topology.topology import Topology
 
 _MOST_SETS = 20_000

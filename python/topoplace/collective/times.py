@@ -7,12 +7,17 @@ from dataclasses import dataclass
 from typing import Literal
 
 from topoplace import _checks
-from topoplace.collective.bandwidth import DEFAULT_RATES, optimal_bandwidth, ring_bandwidth, rings
-from topoplace.collective.nvls import nvls_bandwidth
+from topoplace.collective.bandwidth import (
+    DEFAULT_RATES,
+    nvls_bandwidth,
+    optimal_bandwidth,
+    ring_bandwidth,
+    rings,
+)
 from topoplace.collective.prepared import checked_gpus
 from topoplace.collective.several_machines import parts_of
 from topoplace.collective.tree_plans import trees
-from topoplace.topology.links.rates import PathType, Rates
+from topoplace.topology.links.nccl_rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
 Algorithm = Literal["ring", "trees", "nvls"]

@@ -12,7 +12,7 @@ from topoplace.collective.bandwidth import DEFAULT_RATES, Relay, host_is_assumed
 from topoplace.collective.machine_graph import UNITS_PER_GB
 from topoplace.collective.prepared import are_on_one_machine, checked_gpus, one_machine, prepared
 from topoplace.collective.several_machines import graph_over, parts_of
-from topoplace.topology.links.rates import Rates
+from topoplace.topology.links.nccl_rates import Rates
 from topoplace.topology.topology import Topology
 
 

@@ -16,7 +16,7 @@ from topoplace.drawing.frame import Frame
 from topoplace.drawing.scene import Line, Point, Rect, Text, fitted, text_width
 from topoplace.drawing.states import draw_gpu
 from topoplace.drawing.wires import direct_links, link_classes, switch_groups, words
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_kinds import Link, LinkKind
 
 if TYPE_CHECKING:
     from topoplace.topology.fabric import Level

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topoplace.drawing.scene import Line, Rect, Scene, Text, fitted
-from topoplace.topology.links.link import PATH_KINDS, LinkKind
+from topoplace.topology.links.link_kinds import PATH_KINDS, LinkKind
 
 if TYPE_CHECKING:
     from topoplace.drawing.states import States

@@ -14,7 +14,7 @@ from topoplace.drawing.states import Busy, States, check_job, states_of
 from topoplace.drawing.traffic import Traffic, traffic_of
 from topoplace.drawing.wires import Wiring, direct_links
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph

@@ -16,7 +16,7 @@ from topoplace.topology.devices import PATH_CLASSES
 
 if TYPE_CHECKING:
     from topoplace.topology.devices import Nic
-    from topoplace.topology.links.link import Link
+    from topoplace.topology.links.link_kinds import Link
     from topoplace.topology.topology import Topology
 
 MAX_GPUS: Final = 24

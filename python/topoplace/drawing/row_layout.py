@@ -11,7 +11,7 @@ from topoplace.drawing.scene import Line, Point, Rect, Text, fitted
 from topoplace.drawing.states import draw_gpu, numbers_shown
 from topoplace.drawing.wires import SwitchGroup, switch_groups, trunks
 from topoplace.topology.devices import PATH_CLASSES, ComponentKind
-from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
+from topoplace.topology.links.link_kinds import PATH_KINDS, Link, LinkKind
 
 if TYPE_CHECKING:
     from topoplace.topology.devices import Nic

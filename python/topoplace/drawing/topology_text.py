@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from topoplace.collective import library_of, survey
 from topoplace.drawing import tables, terminal
 from topoplace.topology.device_numbers import in_words
-from topoplace.topology.links.link import NONE, NVLINKS, Link, LinkKind
+from topoplace.topology.links.link_kinds import NONE, NVLINKS, Link, LinkKind
 from topoplace.topology.speed_overrides import speeds_of
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ from topoplace.collective import RingPlan, library_of, rings
 from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.drawing.wires import words
 from topoplace.objectives.communication import RING_KINDS
-from topoplace.topology.links.link import PATH_KINDS
-from topoplace.topology.links.rates import PathType
+from topoplace.topology.links.link_kinds import PATH_KINDS
+from topoplace.topology.links.nccl_rates import PathType
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 from topoplace.drawing import style
 from topoplace.drawing.scene import Line, Point, Scene
 from topoplace.topology.devices import ComponentKind
-from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
+from topoplace.topology.links.link_kinds import PATH_KINDS, Link, LinkKind
 
 if TYPE_CHECKING:
     from topoplace.topology.topology import Topology

@@ -12,13 +12,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
-from topoplace.cluster.hosts import cpus_of, millicpus
-from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
-from topoplace.engine.gpu_sets.partition_unions import largest_union, unions
+from topoplace.cluster.hosts import cpus_of, millicpus, needs_hosts, tasks_hosted
+from topoplace.engine.gpu_sets import by_machine, largest_union, one_per_machine, unions
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.mig.profiles import MigProfile, memory_gb_of, profiles_of_gpu
-from topoplace.mig.slicing import present, start_for
+from topoplace.mig import MigProfile, memory_gb_of, present, profiles_of_gpu, start_for
 from topoplace.placement import Refusal
 
 if TYPE_CHECKING:

@@ -1,15 +1,17 @@
-"""The levels of a cluster as a tree: pods of racks of machines, as far as each level is inside the one above."""
+"""The levels of a cluster as a tree: pods of racks of machines, as far as each level is inside the one above.
+
+Here are also the tasks of a job that must be, or should be, in one domain of a level: those of its groups, or all.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from topoplace.jobs.groups import INNER_LEVELS, MACHINE
-from topoplace.jobs.together import Together, preferred_of, required_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -190,3 +192,39 @@ def named_levels(job: JobGraph) -> frozenset[str]:
     """Return the levels of the fabric that a job and its groups name, to be in one domain or balanced over several."""
     stated = {level for group in job.groups for level in (group.within, group.prefer)}
     return frozenset({*stated, job.within, job.prefer, job.balanced} - {None, *INNER_LEVELS})  # type: ignore[arg-type]
+
+
+class Together(NamedTuple):
+    """Tasks that must be, or should be, in one domain of a level."""
+
+    tasks: tuple[int, ...]
+    level: str
+
+
+def required_of(job: JobGraph) -> list[Together]:
+    """Return the groups of two or more tasks that must be in one domain, the whole job first."""
+    levels = job.within, MACHINE if job.single_machine else None
+    return [
+        *_whole(job, levels),
+        *(
+            Together(group.tasks, group.within)
+            for group in job.groups
+            if group.within and len(group.tasks) > 1
+        ),
+    ]
+
+
+def preferred_of(job: JobGraph) -> list[Together]:
+    """Return the groups of tasks that should be in one domain, the whole job last."""
+    return [
+        *(
+            Together(group.tasks, group.prefer)
+            for group in job.groups
+            if group.prefer and len(group.tasks) > 1
+        ),
+        *_whole(job, [job.prefer]),
+    ]
+
+
+def _whole(job: JobGraph, levels: Iterable[str | None]) -> list[Together]:
+    return [Together(tuple(range(job.num_tasks)), level) for level in levels if level]

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from topoplace._core import DomainFill
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.host_shares import host_shares, needs_hosts
-from topoplace.cluster.hosts import megabytes, millicpus
+from topoplace.cluster.hosts import host_shares, megabytes, millicpus, needs_hosts
 from topoplace.engine import one_maker
 from topoplace.engine.admission import needs_of, why_never, why_no_machine
 from topoplace.engine.driver import PolicyDriver
@@ -33,7 +32,7 @@ from topoplace.engine.machines.machine_options import (
 from topoplace.engine.requirements import BY_LEVEL, GROUPED
 from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.mig.slicing import Reslicing
+from topoplace.mig import Reslicing
 from topoplace.objectives.links import job_link_scores
 from topoplace.placement import Placement, Refusal, Scores
 
@@ -44,7 +43,7 @@ if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import MachineOffer, Offers
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.request import JobRequest
-    from topoplace.topology.links.rates import Rates
+    from topoplace.topology.links.nccl_rates import Rates
 
 
 class Evaluation(NamedTuple):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import numbers
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from topoplace import _checks
@@ -118,13 +118,15 @@ class Explanation:
         Raises:
             AllocationError: GPUs that a pool lends have no UUID; see `Placement.env`.
         """
+        from topoplace.engine.placement_json import as_dict
+
         placed = None if self.refusal else self.candidates[0]
         return {
             "topology": topology.name,
             "policy": self.policy,
-            "placement": _placement_as_dict(placed) if placed else None,
+            "placement": as_dict(placed) if placed else None,
             "reason": self.refusal.reason if self.refusal else None,
-            "candidates": [_placement_as_dict(candidate) for candidate in self.candidates],
+            "candidates": [as_dict(candidate) for candidate in self.candidates],
             "complete": self.complete,
             "assumed": [kind.name for kind in topology.assumed],
         }
@@ -147,39 +149,6 @@ def _placement_as_text(placement: Placement) -> str:
 def _listed(gpus: tuple[int, ...]) -> str:
     """Return GPUs in words, such as "GPUs 0, 3"; "" if there are none."""
     return f"GPU{'s' * (len(gpus) > 1)} {', '.join(map(str, gpus))}" if gpus else ""
-
-
-def _placement_as_dict(placement: Placement) -> dict[str, Any]:
-    from topoplace.launch.environment import slices_without_uuid
-
-    is_unknown = placement.slices or placement.remote or slices_without_uuid(placement)
-    return {
-        "gpus": placement.gpus,
-        **_communication_as_dict(placement),
-        "optimal": placement.optimal,
-        "bound": placement.bound,
-        "scores": {name: value if math.isfinite(value) else None for name, value in placement.scores.items()},
-        "slices": [list(one) for one in placement.slices],
-        "resliced": placement.resliced,
-        "hosts": [asdict(share) for share in placement.hosts],
-        "remote": placement.remote,
-        "drives": placement.drives,
-        "env": None if is_unknown else placement.env(),
-    }
-
-
-def _communication_as_dict(placement: Placement) -> dict[str, Any]:
-    """Return how a placed job communicates: seconds in a step, GB/s and the slowest port; null where it does not."""
-    from topoplace.objectives.job_bandwidth import placed_bandwidth
-
-    is_known = placement.job is not None and bool(placement.job.edges) and len(placement.gpus) > 1
-    carried = placed_bandwidth(placement)
-    return {
-        "time": placement.time if is_known and placement.time < math.inf else None,
-        "gb_per_s": carried.gb_per_s if 0 < carried.gb_per_s < math.inf else None,
-        "nvls": carried.by_switches,
-        "slowest": (placement.slowest or None) if is_known else None,
-    }
 
 
 def check_answer(answer: object, kind: type, policy: object, method: str, *, or_none: bool = False) -> None:

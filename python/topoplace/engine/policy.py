@@ -15,7 +15,7 @@ from itertools import chain, count
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.host_shares import host_shares
+from topoplace.cluster.hosts import host_shares
 from topoplace.engine import cluster_search
 from topoplace.engine.admission import (
     MAX_SEARCHED_GPUS,

@@ -9,17 +9,16 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from topoplace import kernels
-from topoplace.cluster.host_shares import needs_hosts, whole_job
+from topoplace.cluster.hosts import needs_hosts, whole_job
 from topoplace.engine.admission import memory_limits, suits_of
 from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
 from topoplace.jobs.collectives import PATTERN_KINDS
 from topoplace.jobs.groups import GPU, SOCKET
 from topoplace.jobs.requirements import WHOLE_GPU
-from topoplace.mig.profiles import profiles_of_gpu
-from topoplace.mig.slicing import PresentSlice, Reslicing, parts_of, start_for, thousandths
+from topoplace.mig import PresentSlice, Reslicing, parts_of, profiles_of_gpu, start_for, thousandths
 from topoplace.objectives.links import scores_in
-from topoplace.objectives.utility import communication_cost_from
+from topoplace.objectives.pair_links import communication_cost_from
 
 if TYPE_CHECKING:
     from topoplace.engine.machines.machine_conditions import MachineState

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from topoplace.mig.profiles import MigSlice, profiles_of_gpu
-from topoplace.mig.slicing import present, start_for
+from topoplace.mig import MigSlice, present, profiles_of_gpu, start_for
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster

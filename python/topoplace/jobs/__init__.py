@@ -12,5 +12,5 @@ To change:
 - Kinds of collectives, and what each pair of tasks carries: `collectives.py`.
 - How the jobs of several roles become one: `roles.py`.
 - Ranks and groups of parallel training jobs: `parallel.py`; the bytes of each dimension and the operations of a
-  step: `traffic.py`; published models: `models.py`.
+  step: `parallel_traffic.py`; published models: `models.py`.
 """

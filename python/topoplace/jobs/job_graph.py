@@ -12,26 +12,27 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex
 
 import numpy as np
 
-from topoplace import _above, _checks
+from topoplace import _checks
+from topoplace._lazy import above
 from topoplace.errors import JobGraphError
 from topoplace.jobs import collectives
 from topoplace.jobs.collectives import PATTERN_KINDS, Batch, Collective
 from topoplace.jobs.groups import INNER_LEVELS, MACHINE, Group, blocks, checked_groups
 from topoplace.jobs.patterns import PATTERN_EDGES, Edges, edge_array, edge_tuples
 from topoplace.jobs.requirements import FIELDS, MAX_EDGES, MAX_TASKS, REQUIREMENTS, WHOLE_GPU
-from topoplace.mig.profiles import compute_share
+from topoplace.mig import compute_share
 
 if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import ArrayLike, NDArray
 
-    from topoplace.jobs.traffic import Traffic
+    from topoplace.jobs.parallel_traffic import Traffic
     from topoplace.kernels import Graph, JobCollectives
 
 EdgeSpec = tuple[int, int] | tuple[int, int, float]
 """An edge as an argument: (a, b) of weight 1, or (a, b, weight)."""
-_parsed: Callable[[str | bytes], JobGraph] = _above.given("parsed_job")
-_written: Callable[[JobGraph], str] = _above.given("written_job")
+_parsed: Callable[[str | bytes], JobGraph] = above("parsed_job")
+_written: Callable[[JobGraph], str] = above("written_job")
 
 
 @dataclass(frozen=True)

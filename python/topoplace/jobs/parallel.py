@@ -11,8 +11,8 @@ import numpy as np
 from topoplace import _checks
 from topoplace.errors import JobGraphError
 from topoplace.jobs.collectives import Collective
+from topoplace.jobs.parallel_traffic import DEFAULT_KINDS, Traffic, Volumes
 from topoplace.jobs.requirements import MAX_TASKS
-from topoplace.jobs.traffic import DEFAULT_KINDS, Traffic, Volumes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

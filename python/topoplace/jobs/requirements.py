@@ -9,7 +9,7 @@ from typing import Any, Final, cast
 from topoplace import _checks
 from topoplace.errors import JobGraphError
 from topoplace.jobs.groups import checked_groups
-from topoplace.mig.profiles import PROFILE_NAME
+from topoplace.mig import PROFILE_NAME
 
 MAX_TASKS: Final = 1 << 20
 """Limit on tasks; more are refused as a mistake."""

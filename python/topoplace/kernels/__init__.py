@@ -14,8 +14,8 @@ To change:
   stubs`.
 - Conversion to a graph: `graph.py`, `cpp/src/graph/graph.cpp`; checks of arguments: `arguments.py`,
   `cpp/bindings/convert.hpp` (also Ctrl-C).
-- When a search ends: `cpp/include/topoplace/stop_condition.hpp`; several searches together: `work_budget.py`; all of
-  a thread: `deadline.py`.
+- When a search ends: `cpp/include/topoplace/stop_condition.hpp`; several searches together, and
+  all of a thread: `limits.py`.
 - The searches themselves: `cpp/README.md`.
 """
 
@@ -50,6 +50,7 @@ if TYPE_CHECKING:
     from topoplace.kernels.job_traffic import SwitchRates as SwitchRates
     from topoplace.kernels.job_traffic import TrafficTime as TrafficTime
     from topoplace.kernels.job_traffic import reduced_bandwidth as reduced_bandwidth
+    from topoplace.kernels.limits import WorkBudget as WorkBudget
     from topoplace.kernels.mapping import Mapping as Mapping
     from topoplace.kernels.mapping import TargetDistance as TargetDistance
     from topoplace.kernels.mapping import map_graph as map_graph
@@ -100,6 +101,5 @@ if TYPE_CHECKING:
     from topoplace.kernels.tree_packing import TreePacking as TreePacking
     from topoplace.kernels.tree_packing import pack_trees as pack_trees
     from topoplace.kernels.tree_packing import verify_trees as verify_trees
-    from topoplace.kernels.work_budget import WorkBudget as WorkBudget
 
 __getattr__, __dir__, __all__ = lazily(__name__)

@@ -14,7 +14,7 @@ from topoplace.errors import SearchTimeoutError
 from topoplace.kernels.arguments import INT64_MAX, node_limit, seconds
 from topoplace.kernels.arguments import vertices as checked_vertices
 from topoplace.kernels.graph import Graph, GraphLike
-from topoplace.kernels.work_budget import WorkBudget
+from topoplace.kernels.limits import WorkBudget
 
 Distinct: TypeAlias = Literal["mappings", "images", "vertex_sets"]
 Objective: TypeAlias = Literal["sum", "bottleneck", "bottleneck_sum"]

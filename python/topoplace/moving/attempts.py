@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace.engine.confined import confined
 from topoplace.errors import SearchTimeoutError
-from topoplace.kernels.deadline import check_deadline, until_deadline
+from topoplace.kernels.limits import check_deadline, until_deadline
 from topoplace.moving.movers import FORBIDDEN, MOVE, PREEMPT, STAY
 
 if TYPE_CHECKING:

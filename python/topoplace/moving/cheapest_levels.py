@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
-from topoplace.kernels.deadline import check_deadline, until_deadline
+from topoplace.kernels.limits import check_deadline, until_deadline
 
 Condition = Mapping[int, int]
 """A condition: at least one job must have at least the level given for its number."""
@@ -46,7 +46,7 @@ class CheapestLevels:
     def solve(self, below: float = math.inf) -> tuple[float, list[int]] | None:
         """Return the least cost and the levels; None if every choice costs `below` or more, or there is none.
 
-        Raise DeadlineError after the deadline (`kernels.deadline.deadline`).
+        Raise DeadlineError after the deadline (`kernels.limits.deadline`).
         """
         self._best = (below, None)
         self._search([0] * len(self._costs), list(self._highest), 0.0)

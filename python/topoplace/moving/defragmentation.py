@@ -15,7 +15,7 @@ from topoplace.engine.plan import Plan
 from topoplace.engine.policy import Policy
 from topoplace.errors import DeadlineError
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.kernels.deadline import deadline
+from topoplace.kernels.limits import deadline
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.movers import movers_of
 from topoplace.moving.rearrangement import unused_id

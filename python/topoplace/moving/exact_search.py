@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topoplace.errors import DeadlineError
-from topoplace.kernels.deadline import deadline
+from topoplace.kernels.limits import deadline
 from topoplace.moving.cheapest_levels import CheapestLevels, Shortage
 from topoplace.moving.movers import FORBIDDEN, PREEMPT, STAY
 
@@ -32,10 +32,10 @@ _MOST_FAILED = 4
 
 @dataclass
 class ExactSearch:
-    """The search for the cheapest arrangement; each call of `among` continues with other jobs.
+    """A search for the cheapest arrangement: each call of `among` tries other jobs and keeps the best so far.
 
-    timeout: seconds from `start`. If there is a plan after 80 % of them, the search ends. It also ends at the deadline
-    of the surrounding block (`kernels.deadline.deadline`).
+    timeout: seconds from `start`; after 80 % of them, the search ends as soon as it has an arrangement. The deadline of
+    the surrounding block (`kernels.limits.deadline`) ends it in any case.
     """
 
     attempts: Attempts

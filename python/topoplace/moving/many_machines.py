@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from topoplace._fewest import fewest
 from topoplace.errors import DeadlineError
-from topoplace.kernels.deadline import until_deadline
+from topoplace.kernels.limits import until_deadline
 from topoplace.moving.cheapest_levels import CheapestLevels
 from topoplace.moving.movers import MOVE, PREEMPT, Mover
 from topoplace.moving.shortages import in_all, on_machines

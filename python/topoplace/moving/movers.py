@@ -10,7 +10,7 @@ from topoplace import _checks
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
-from topoplace.kernels.deadline import until_deadline
+from topoplace.kernels.limits import until_deadline
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -56,7 +56,7 @@ def movers_of(cluster: Cluster, movable: Iterable[str] | None, costs: MoveCosts)
     """Return the jobs that may leave their GPUs, sorted by id.
 
     movable: ids of running jobs, None for all. Jobs in MIG slices stay. Raise AllocationError for an id that is no
-    running job, or runs in a slice. Raise DeadlineError after the deadline (`kernels.deadline.deadline`).
+    running job, or runs in a slice. Raise DeadlineError after the deadline (`kernels.limits.deadline`).
     """
     running = [job_id for job_id in cluster.native.job_ids() if not cluster.native.slices_of(job_id)]
     ids = running if movable is None else _checked(movable, set(running), cluster)

@@ -14,7 +14,7 @@ from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.policy import Policy
 from topoplace.errors import AllocationError, DeadlineError
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.kernels.deadline import deadline
+from topoplace.kernels.limits import deadline
 from topoplace.moving.attempts import Arrangement, Attempts
 from topoplace.moving.exact_search import ExactSearch
 from topoplace.moving.least_bandwidth import LeastBandwidth

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from topoplace.kernels.deadline import until_deadline
+from topoplace.kernels.limits import until_deadline
 from topoplace.moving.cheapest_levels import Shortage
 
 if TYPE_CHECKING:

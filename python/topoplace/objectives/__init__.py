@@ -7,8 +7,6 @@ To change:
 - SC'17's utility: `utility.py`; as the authors' code has it `authors_utility.py`; eq. 2 as printed
   `printed_utility.py`.
 - How long a job communicates: `communication.py`; the GB/s behind that: `job_bandwidth.py`.
-- Free GPUs that typical jobs could not use (FGD): `expected_fragmentation.py`,
-  `cpp/src/cluster/fragmentation.cpp`.
 """
 
 from __future__ import annotations
@@ -40,9 +38,9 @@ if TYPE_CHECKING:
     from topoplace.objectives.links import preserved_bandwidth as preserved_bandwidth
     from topoplace.objectives.links import scores_from as scores_from
     from topoplace.objectives.links import scores_of as scores_of
+    from topoplace.objectives.pair_links import communication_cost as communication_cost
     from topoplace.objectives.printed_utility import PrintedUtility as PrintedUtility
     from topoplace.objectives.utility import Costs as Costs
     from topoplace.objectives.utility import Utility as Utility
-    from topoplace.objectives.utility import communication_cost as communication_cost
 
 __getattr__, __dir__, __all__ = lazily(__name__)

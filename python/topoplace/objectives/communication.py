@@ -31,7 +31,7 @@ from topoplace.collective.networks import collective_network, domains_of
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.arguments import gpu_of_each_task
 from topoplace.topology.device_numbers import MOST_NAMED, in_words
-from topoplace.topology.links.rates import Rates, rates_of
+from topoplace.topology.links.nccl_rates import Rates, rates_of
 from topoplace.topology.makers import are_mixed, names_several
 from topoplace.topology.ports import Ports
 from topoplace.topology.topology import Topology

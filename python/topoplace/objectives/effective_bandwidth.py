@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from topoplace import _checks
-from topoplace.topology.links.link import NVLINKS, LinkKind
+from topoplace.topology.links.link_kinds import NVLINKS, LinkKind
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement

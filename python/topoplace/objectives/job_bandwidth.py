@@ -10,12 +10,11 @@ from collections.abc import Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, NamedTuple
 
-from topoplace.collective.bandwidth import DEFAULT_RATES, ring_bandwidth
+from topoplace.collective.bandwidth import DEFAULT_RATES, all_reduce_bandwidth, ring_bandwidth
 from topoplace.collective.networks import collective_network
-from topoplace.collective.nvls import all_reduce_bandwidth
 from topoplace.collective.several_machines import bandwidth_over
 from topoplace.objectives.communication import RING_KINDS
-from topoplace.topology.links.rates import Rates
+from topoplace.topology.links.nccl_rates import Rates
 
 if TYPE_CHECKING:
     from topoplace.jobs.collectives import Batch

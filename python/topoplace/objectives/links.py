@@ -7,8 +7,8 @@ bits of a score do not depend on the computer's BLAS library.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,8 +22,16 @@ from topoplace.objectives.arguments import (
     gpus_in_task_order,
 )
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extrapolated
-from topoplace.objectives.pair_links import PairLinks, Pairs
-from topoplace.topology.links.link import NVLINKS, Link, LinkKind
+from topoplace.objectives.pair_links import (
+    MAX_LISTED_GPUS,
+    Edges,
+    PairLinks,
+    Pairs,
+    Rows,
+    rows_of,
+    rows_under,
+)
+from topoplace.topology.links.link_kinds import NVLINKS, Link, LinkKind
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
@@ -42,34 +50,12 @@ _NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 # Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).
 _SINGLE_FROM_GB_PER_S = (12.0 + 20.0) / 2
 _DOUBLE_FROM_GB_PER_S = (25.0 + 50.0) / 2
-# Up to this size nested lists are faster than arrays for single look-ups, and not too large.
-_MAX_LISTED_GPUS: Final = 512
 # Up to this size a plain loop is faster than numpy on tiny arrays.
 _MAX_LOOPED_GPUS: Final = 24
 # Above this size the sum over all pairs costs more than the search, so it is cached until the free GPUs change.
 _MAX_SUMMED_GPUS: Final = 512
 _MAX_GPU: Final = 2**31 - 1
 _DEFAULT_MODEL: Final = EffectiveBandwidth()
-
-Edges = Iterable[tuple[int, int, float]]
-"""(a, b, weight) of each pair of tasks that communicates."""
-Entry = TypeVar("Entry", covariant=True)
-Value = TypeVar("Value")
-
-
-class Row(Protocol[Entry]):
-    """One row of a table of GPU pairs: an object that returns an entry when indexed by a GPU."""
-
-    def __getitem__(self, gpu: int, /) -> Entry: ...
-
-
-Rows = Row[Row[Entry]]
-"""A table of GPU pairs: `rows[u][v]` is the entry of GPUs u and v."""
-
-
-def rows_of(matrix: NDArray[Any]) -> Sequence[Sequence[Any]]:
-    """Return the rows of a square matrix, with plain numbers: nested lists up to 512 GPUs, else views."""
-    return matrix.tolist() if len(matrix) <= _MAX_LISTED_GPUS else [memoryview(row) for row in matrix]
 
 
 def link_class(topology: Topology) -> NDArray[np.int8]:
@@ -314,7 +300,7 @@ def _scores_between(
     if PairLinks.serves(topology, len(edges)):
         u, v = np.array(gpus, dtype=np.int64)[ends.astype(np.int64).T]
         return _scores_of_pairs(topology.derived(PairLinks).of(u, v), model)
-    if topology.num_gpus <= _MAX_LISTED_GPUS:
+    if topology.num_gpus <= MAX_LISTED_GPUS:
         tables = topology.derived(LinkTables)
         return scores_in(edges, gpus, tables.bandwidth, tables.classes, model)
     links = rows_under(edges, gpus, topology.link)
@@ -412,18 +398,3 @@ def scores_in(
         "effective_bandwidth": model.of_counts(counts[0], counts[1], counts[2]),
         "bottleneck_bandwidth": bottleneck,
     }
-
-
-def rows_under(
-    edges: Edges, gpus: Sequence[int], value: Callable[[int, int], Value]
-) -> dict[int, dict[int, Value]]:
-    """Return nested dicts `rows[u][v] = value(u, v)` for only the GPU pairs that the edges use.
-
-    edges: (a, b, weight); task a runs on `gpus[a]`. For an edge (a, b), the result has `rows[u][v]` with u = `gpus[a]`
-    and v = `gpus[b]`, not `rows[v][u]`. Its size does not depend on that of the topology.
-    """
-    rows: dict[int, dict[int, Value]] = {}
-    for a, b, _ in edges:
-        u, v = gpus[a], gpus[b]
-        rows.setdefault(u, {})[v] = value(u, v)
-    return rows

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace.objectives.arguments import gpu_of_each_task
+
 if TYPE_CHECKING:
-    from topoplace.topology.links.link import Link
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.links.link_kinds import Link
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
@@ -19,6 +22,24 @@ FEW_PAIRS = 3
 _MAX_LEVELS = 16
 _FEW_KINDS = 1 << 12
 """Up to this number of possible kinds of pairs, a table of all of them is faster than sorting."""
+
+
+MAX_LISTED_GPUS: Final = 512
+"""Up to this size nested lists are faster than arrays for single look-ups, and not too large."""
+Edges = Iterable[tuple[int, int, float]]
+"""(a, b, weight) of each pair of tasks that communicates."""
+Entry = TypeVar("Entry", covariant=True)
+Value = TypeVar("Value")
+
+
+class Row(Protocol[Entry]):
+    """One row of a table of GPU pairs: an object that returns an entry when indexed by a GPU."""
+
+    def __getitem__(self, gpu: int, /) -> Entry: ...
+
+
+Rows = Row[Row[Entry]]
+"""A table of GPU pairs: `rows[u][v]` is the entry of GPUs u and v."""
 
 
 class Pairs(NamedTuple):
@@ -115,3 +136,57 @@ def _different(kind: Ints, num_kinds: int) -> tuple[Ints, Ints]:
     where = at[present]
     at[present] = np.arange(len(present))
     return where, at[kind]
+
+
+def rows_of(matrix: NDArray[Any]) -> Sequence[Sequence[Any]]:
+    """Return the rows of a square matrix, with plain numbers: nested lists up to 512 GPUs, else views."""
+    return matrix.tolist() if len(matrix) <= MAX_LISTED_GPUS else [memoryview(row) for row in matrix]
+
+
+def rows_under(
+    edges: Edges, gpus: Sequence[int], value: Callable[[int, int], Value]
+) -> dict[int, dict[int, Value]]:
+    """Return nested dicts `rows[u][v] = value(u, v)` for only the GPU pairs that the edges use.
+
+    edges: (a, b, weight); task a runs on `gpus[a]`. For an edge (a, b), the result has `rows[u][v]` with u = `gpus[a]`
+    and v = `gpus[b]`, not `rows[v][u]`. Its size does not depend on that of the topology.
+    """
+    rows: dict[int, dict[int, Value]] = {}
+    for a, b, _ in edges:
+        u, v = gpus[a], gpus[b]
+        rows.setdefault(u, {})[v] = value(u, v)
+    return rows
+
+
+def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
+    """Return the communication cost (eq. 3): the sum over the job's edges of weight times distance of the edge's GPUs.
+
+    Task i runs on `gpus[i]`; distances are those of shortest paths, infinite without a path. For a job in which all
+    tasks communicate with weight 1 (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances of
+    all GPU pairs.
+
+    Raises:
+        ValueError: `gpus` are not different GPUs, one per task.
+    """
+    return job_communication_cost(job, gpu_of_each_task(job, gpus, topology), topology)
+
+
+def job_communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
+    """Return the `communication_cost` of a job without checking the arguments."""
+    if not PairLinks.serves(topology, len(job.edges)):
+        return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
+    ends, weights = job.edge_array[:, :2].astype(np.int64), job.edge_array[:, 2]
+    u, v = np.array(gpus, dtype=np.int64)[ends.T]
+    pairs = topology.derived(PairLinks).of(u, v)
+    costs: list[float] = (weights * np.array(pairs.distances)[pairs.number]).tolist()
+    return sum(costs)
+
+
+def communication_cost_from(
+    edges: Iterable[tuple[int, int, float]], gpus: Sequence[int], distance: Rows[float]
+) -> float:
+    """Return the sum over edges (a, b, weight) of weight times the distance between `gpus[a]` and `gpus[b]`.
+
+    distance: a table of GPU pairs that contains at least the pairs that edges use.
+    """
+    return sum(weight * distance[gpus[a]][gpus[b]] for a, b, weight in edges)

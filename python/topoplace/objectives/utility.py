@@ -35,18 +35,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, runtime_checkable
 
-import numpy as np
-
 from topoplace import _checks
-from topoplace.objectives.arguments import gpu_of_each_task
-from topoplace.objectives.links import Rows, rows_under
-from topoplace.objectives.pair_links import PairLinks
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
-
-    from topoplace.jobs.job_graph import JobGraph
-    from topoplace.topology.topology import Topology
+    pass
 
 _TOLERANCE: Final = 1e-9
 
@@ -166,37 +158,3 @@ class Utility:
     def _communication(self, costs: Costs) -> float:
         share = costs.communication_share
         return share if self.heaviest is None else share * min(costs.weight / self.heaviest, 1.0)
-
-
-def communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Return the communication cost (eq. 3): the sum over the job's edges of weight times distance of the edge's GPUs.
-
-    Task i runs on `gpus[i]`; distances are those of shortest paths, infinite without a path. For a job in which all
-    tasks communicate with weight 1 (`JobGraph.clique`, like the paper's jobs), the cost is the sum of the distances of
-    all GPU pairs.
-
-    Raises:
-        ValueError: `gpus` are not different GPUs, one per task.
-    """
-    return job_communication_cost(job, gpu_of_each_task(job, gpus, topology), topology)
-
-
-def job_communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topology) -> float:
-    """Return the `communication_cost` of a job without checking the arguments."""
-    if not PairLinks.serves(topology, len(job.edges)):
-        return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
-    ends, weights = job.edge_array[:, :2].astype(np.int64), job.edge_array[:, 2]
-    u, v = np.array(gpus, dtype=np.int64)[ends.T]
-    pairs = topology.derived(PairLinks).of(u, v)
-    costs: list[float] = (weights * np.array(pairs.distances)[pairs.number]).tolist()
-    return sum(costs)
-
-
-def communication_cost_from(
-    edges: Iterable[tuple[int, int, float]], gpus: Sequence[int], distance: Rows[float]
-) -> float:
-    """Return the sum over edges (a, b, weight) of weight times the distance between `gpus[a]` and `gpus[b]`.
-
-    distance: a table of GPU pairs that contains at least the pairs that edges use.
-    """
-    return sum(weight * distance[gpus[a]][gpus[b]] for a, b, weight in edges)

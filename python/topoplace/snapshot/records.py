@@ -192,8 +192,9 @@ class Gathered:
         self.waiting[job.job_id] = job
 
     def name(self, number: str, job_id: str) -> None:
-        """Store the scheduler's own number of a job, unless it is that of the whole array; if repeated, the first job
-        keeps it.
+        """Store the scheduler's own number of a job; if several jobs have a number, the first keeps it.
+
+        Left out are "", the job's id, and the id of a whole array or of a whole job of several components.
         """
         if number not in ("", job_id, job_id.partition("_")[0], job_id.partition("+")[0]):
             self.numbers.setdefault(number, job_id)

@@ -10,8 +10,7 @@ from itertools import combinations
 
 from topoplace import machines
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.host_shares import host_shares
-from topoplace.cluster.hosts import HostResources
+from topoplace.cluster.hosts import HostResources, host_shares
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.placement import Placement

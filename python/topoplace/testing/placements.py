@@ -6,8 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
-from topoplace.cluster.host_shares import needs_hosts
-from topoplace.cluster.hosts import HostAllocation, cpus_of, millicpus
+from topoplace.cluster.hosts import HostAllocation, cpus_of, millicpus, needs_hosts
 from topoplace.engine.admission import able_gpus, suits_of
 from topoplace.errors import AllocationError
 from topoplace.jobs.groups import GPU, MACHINE, SOCKET
@@ -18,7 +17,7 @@ from topoplace.objectives.links import (
     link_counts,
     preserved_bandwidth,
 )
-from topoplace.objectives.utility import communication_cost
+from topoplace.objectives.pair_links import communication_cost
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster

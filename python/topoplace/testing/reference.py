@@ -7,8 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Final
 
-from topoplace.cluster.host_shares import host_shares, needs_hosts
-from topoplace.cluster.hosts import HostAllocation
+from topoplace.cluster.hosts import HostAllocation, host_shares, needs_hosts
 from topoplace.engine.admission import able_gpus, suits_of
 from topoplace.engine.requirements import BY_LEVEL, require_honoured
 from topoplace.engine.slices import slices_for

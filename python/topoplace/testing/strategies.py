@@ -20,8 +20,7 @@ from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.testing.default_cases import run_job
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level, numbered
-from topoplace.topology.links.link import LinkKind
-from topoplace.topology.links.link_catalogue import direct
+from topoplace.topology.links.link_kinds import LinkKind, direct
 from topoplace.topology.topology import Topology
 
 try:

@@ -15,8 +15,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.devices import path_kind
 from topoplace.topology.fabric import MAX_MACHINES, Fabric, Level, checked_names, numbered
 from topoplace.topology.links.distance import DistanceWeights
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S, path
+from topoplace.topology.links.link_kinds import NETWORK_GB_PER_S, Link, LinkKind, path
 from topoplace.topology.tiling import Tiling
 from topoplace.topology.topology import MAX_GPUS, Topology
 

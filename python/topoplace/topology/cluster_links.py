@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace.topology import level_ports
-from topoplace.topology.links.link import NONE, SELF, Link, LinkKind
+from topoplace.topology.links.link_kinds import NONE, SELF, Link, LinkKind
 from topoplace.topology.machine_links import empty_matrix, row_blocks
 
 if TYPE_CHECKING:

@@ -10,8 +10,7 @@ from itertools import combinations
 from topoplace import _checks
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import MISSING_GPU, Gpu, written_device
-from topoplace.topology.links.link import NONE, NVLINKS, PATH_KINDS, Link, LinkKind
-from topoplace.topology.links.link_catalogue import SPEEDS
+from topoplace.topology.links.link_kinds import NONE, NVLINKS, PATH_KINDS, SPEEDS, Link, LinkKind
 from topoplace.topology.topology import Topology
 
 _WIRED = NVLINKS | {LinkKind.NVSWITCH, LinkKind.XGMI, LinkKind.C2C, LinkKind.ICI}

@@ -10,8 +10,7 @@ from typing import Any, Final
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import PATHS, LinkKind
-from topoplace.topology.links.link_catalogue import SPEEDS
+from topoplace.topology.links.link_kinds import PATHS, SPEEDS, LinkKind
 
 UNNAMED: Final = "machine0"
 """The name of a machine whose text does not name it."""

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import MAX_GB_PER_S, LinkKind
+from topoplace.topology.links.link_kinds import MAX_GB_PER_S, LinkKind
 
 MAX_LEVELS = 64
 MAX_OVERSUBSCRIPTION = 1e6

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import NONE, Link, LinkKind, rounded
-from topoplace.topology.links.link_catalogue import nvlink_of
+from topoplace.topology.links.link_kinds import NONE, Link, LinkKind, nvlink_of, rounded
 from topoplace.topology.routing import nvswitches
 
 if TYPE_CHECKING:

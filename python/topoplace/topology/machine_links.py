@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import NONE, SELF, Link, LinkKind
+from topoplace.topology.links.link_kinds import NONE, SELF, Link, LinkKind
 from topoplace.topology.routing import Paths
 
 if TYPE_CHECKING:

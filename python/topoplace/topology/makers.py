@@ -6,8 +6,7 @@ import enum
 import re
 from typing import TYPE_CHECKING, Final
 
-from topoplace.topology.links.link import LinkKind
-from topoplace.topology.links.link_catalogue import capability_of
+from topoplace.topology.links.link_kinds import LinkKind, capability_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping

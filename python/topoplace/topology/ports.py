@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from topoplace.topology import level_ports
 from topoplace.topology.device_numbers import MOST_NAMED, in_words
-from topoplace.topology.links.link import PATH_KINDS, LinkKind
-from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S
+from topoplace.topology.links.link_kinds import NETWORK_GB_PER_S, PATH_KINDS, LinkKind
 from topoplace.topology.nearest_adapters import own_adapters
 from topoplace.topology.topology import Topology
 

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from topoplace.topology.devices import Component, ComponentKind
-from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind, rounded
+from topoplace.topology.links.link_kinds import PATH_KINDS, Link, LinkKind, rounded
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -10,8 +10,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast
 from topoplace import _checks
 from topoplace.errors import TopologyError
 from topoplace.topology import level_ports
-from topoplace.topology.links.link import NONE, NVLINKS, PATH_KINDS, Link, LinkKind, rounded
-from topoplace.topology.links.link_catalogue import SPEEDS, LinkSpeed, nvlink_of, path, xgmi_of
+from topoplace.topology.links.link_kinds import (
+    NONE,
+    NVLINKS,
+    PATH_KINDS,
+    SPEEDS,
+    Link,
+    LinkKind,
+    LinkSpeed,
+    nvlink_of,
+    path,
+    rounded,
+    xgmi_of,
+)
 from topoplace.topology.routing import nvswitches
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, overload
 
 from topoplace.topology.cluster_links import ClusterLinks
 from topoplace.topology.fabric import Fabric, Level
-from topoplace.topology.links.link import Link
+from topoplace.topology.links.link_kinds import Link
 
 if TYPE_CHECKING:
     from topoplace.topology.devices import Gpu

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Any, Self, SupportsIndex, TypeVar
 
 import numpy as np
 
-from topoplace import _above, _checks
+from topoplace import _checks
+from topoplace._lazy import above
 from topoplace._similar_names import did_you_mean
 from topoplace.errors import TopologyError
 from topoplace.topology import devices, validate
 from topoplace.topology.devices import Component, Gpu, Nic
 from topoplace.topology.fabric import Fabric, Level, checked_notes
 from topoplace.topology.links.distance import DISTANCES, DistanceWeights
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import NETWORK_GB_PER_S, PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_kinds import NETWORK_GB_PER_S, PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology.machine_links import MachineLinks
 from topoplace.topology.validate import LinkSpec
 
@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from topoplace.topology.tiling import Tiling
 
 Derived = TypeVar("Derived")
-_discover: Callable[..., Topology] = _above.given("discover")
-_from_networkx: Callable[..., Topology] = _above.given("from_networkx")
-_from_system_xml: Callable[..., Topology] = _above.given("from_system_xml")
-_from_topo_matrix: Callable[..., Topology] = _above.given("from_topo_matrix")
-_join: Callable[..., Topology] = _above.given("join")
-_parsed: Callable[[str], Topology] = _above.given("parsed_topology")
-_svg: Callable[..., str] = _above.given("svg")
-_to_networkx: Callable[[Topology], nx.Graph[int]] = _above.given("to_networkx")
-_written: Callable[[Topology], str] = _above.given("written_topology")
+_discover: Callable[..., Topology] = above("discover")
+_from_networkx: Callable[..., Topology] = above("from_networkx")
+_from_system_xml: Callable[..., Topology] = above("from_system_xml")
+_from_topo_matrix: Callable[..., Topology] = above("from_topo_matrix")
+_join: Callable[..., Topology] = above("join")
+_parsed: Callable[[str], Topology] = above("parsed_topology")
+_svg: Callable[..., str] = above("svg")
+_to_networkx: Callable[[Topology], nx.Graph[int]] = above("to_networkx")
+_written: Callable[[Topology], str] = above("written_topology")
 
 MAX_GPUS = 1 << 20
 """Limit on GPUs in a topology; more are refused as a mistake."""

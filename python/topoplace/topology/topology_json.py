@@ -16,7 +16,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.devices import GPU_KEYS, NIC_KEYS, Component, ComponentKind, Gpu, Nic, written_device
 from topoplace.topology.fabric import MAX_MACHINES, Fabric, Level, checked_notes
 from topoplace.topology.links.distance import DISTANCES, DistanceWeights
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_kinds import Link, LinkKind
 from topoplace.topology.tiling import Tiling
 from topoplace.topology.topology import Topology
 from topoplace.topology.validate import parsed_links

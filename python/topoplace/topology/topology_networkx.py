@@ -10,7 +10,7 @@ from topoplace import _checks
 from topoplace.errors import TopologyError, require_package
 from topoplace.topology import devices
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link import NONE, LinkKind
+from topoplace.topology.links.link_kinds import NONE, LinkKind
 from topoplace.topology.topology import Topology
 from topoplace.topology.validate import LinkSpec, parsed_links
 

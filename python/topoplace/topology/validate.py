@@ -10,7 +10,7 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import MAX_GB_PER_S, NONE, Link, LinkKind
+from topoplace.topology.links.link_kinds import MAX_GB_PER_S, NONE, Link, LinkKind
 
 LinkSpec = (
     tuple[int, int, float]

@@ -10,7 +10,7 @@ import pytest
 
 import topoplace as tp
 from topoplace.discovery.live import discover, programs
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 
 MATRIX = """\tGPU0\tGPU1\tCPU Affinity\tNUMA Affinity
 GPU0\t X \tNV12\t0-3\t0

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.discovery.nccl import system_xml
-from topoplace.topology.links.link import Link
+from topoplace.topology.links.link_kinds import Link
 
 LinkKind = tp.LinkKind
 DATA = Path(__file__).parents[2] / "data"

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace import discovery
 from topoplace.discovery.nvidia import nvlink_status
-from topoplace.topology.links.link import NONE, Link
+from topoplace.topology.links.link_kinds import NONE, Link
 
 LinkKind = tp.LinkKind
 DATA = Path(__file__).parents[2] / "data"

@@ -9,7 +9,7 @@ import pytest
 import topoplace as tp
 from topoplace.discovery.nvidia import nvml_objects
 from topoplace.topology import compare
-from topoplace.topology.links.link import Link, LinkKind
+from topoplace.topology.links.link_kinds import Link, LinkKind
 
 
 class FakeLibrary:

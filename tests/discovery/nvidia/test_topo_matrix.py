@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.discovery.nvidia import topo_matrix
 from topoplace.topology import compare
-from topoplace.topology.links.link import PATHS
+from topoplace.topology.links.link_kinds import PATHS
 
 parse = tp.Topology.from_nvidia_smi
 LinkKind = tp.LinkKind

@@ -14,7 +14,7 @@ from samples import Expected
 from topoplace import LinkKind, Topology, TopologyError
 from topoplace.discovery.text import host_list
 from topoplace.topology.fabric import Fabric
-from topoplace.topology.links.link import PATH_KINDS
+from topoplace.topology.links.link_kinds import PATH_KINDS
 from topoplace_hosts.kubernetes.texts import hived, kubernetes_labels, topograph, volcano
 from topoplace_hosts.networks import ibnetdiscover, netq
 from topoplace_hosts.slurm.texts import gres, topology_conf

@@ -17,7 +17,7 @@ from topoplace.discovery.linux import numactl
 from topoplace.discovery.measurements import rocm_bandwidth_test
 from topoplace.discovery.text.cpu_list import list_of
 from topoplace.topology.devices import ComponentKind
-from topoplace.topology.links.link import PATH_KINDS
+from topoplace.topology.links.link_kinds import PATH_KINDS
 from topoplace_lab.research import hiest
 
 Check = Callable[[bytes], None]

@@ -11,7 +11,7 @@ import topoplace as tp
 from samples import Expected
 from topoplace.discovery.nccl import system_xml
 from topoplace.discovery.nvidia import nvlink_status, topo_p2p
-from topoplace.topology.links.link import PATHS
+from topoplace.topology.links.link_kinds import PATHS
 
 LinkKind = tp.LinkKind
 

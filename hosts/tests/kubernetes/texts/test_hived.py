@@ -6,7 +6,7 @@ import pytest
 
 import topoplace as tp
 from refusals import refusal
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace_hosts.kubernetes.texts import hived
 
 

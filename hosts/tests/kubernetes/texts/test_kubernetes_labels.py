@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from refusals import refusal
 from topoplace.topology.fabric import Fabric
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace_hosts.kubernetes.texts import kubernetes_labels
 
 parse = kubernetes_labels.parse

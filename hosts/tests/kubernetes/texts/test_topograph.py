@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from refusals import refusal
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace_hosts.kubernetes.texts import topograph
 
 

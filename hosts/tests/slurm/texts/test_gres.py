@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from refusals import refusal
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace_hosts.slurm.texts import gres
 
 parse = gres.parse

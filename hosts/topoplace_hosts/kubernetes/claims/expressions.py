@@ -57,7 +57,7 @@ class Expression:
         self._evaluator = _Counted(tree, activation, [0])
 
     def answer(self, device: Device) -> Answer:
-        """Return the answer about a device; errors become texts in the answer."""
+        """Return whether the expression selects a device, and what it read there; an error is a text in the answer."""
         looks: dict[Look, None] = {}
         self._evaluator.steps[0] = _MOST_STEPS
         try:

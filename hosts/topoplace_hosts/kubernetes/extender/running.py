@@ -20,7 +20,7 @@ from topoplace_hosts.kubernetes.client.connection import Connection
 from topoplace_hosts.kubernetes.client.watch import News, Watcher
 from topoplace_hosts.kubernetes.extender.answers import Extender
 from topoplace_hosts.kubernetes.extender.server import Answer
-from topoplace_hosts.kubernetes.figures import PodFigures
+from topoplace_hosts.kubernetes.metrics import PodFigures
 from topoplace_hosts.kubernetes.objects.annotations import GPUS
 from topoplace_hosts.kubernetes.objects.pod import GPU, Pod
 from topoplace_hosts.kubernetes.objects.pod import pod as read_pod

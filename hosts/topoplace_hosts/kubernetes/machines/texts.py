@@ -86,7 +86,7 @@ def machine(value: object) -> tuple[str, Topology]:
 
 
 def node_of(value: Mapping[str, Any]) -> str:
-    """Return the name of the node that a ConfigMap describes."""
+    """Return the name of the node that a ConfigMap describes; KubernetesError if topoplace gives no such name."""
     name = text(mapping(value.get("metadata"), "metadata").get("name"), "metadata.name")
     node = name.removeprefix(_PREFIX)
     if node == name or not _NAME.fullmatch(node):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from topoplace.cluster.cluster import Cluster
 from topoplace_hosts.journal import Entry, Journal, Stage, reconcile
 from topoplace_hosts.journal.entry import Device, named
-from topoplace_hosts.kubernetes.figures import PodFigures
+from topoplace_hosts.kubernetes.metrics import PodFigures
 from topoplace_hosts.kubernetes.objects.annotations import GPUS, written
 from topoplace_hosts.kubernetes.objects.pod import Pod
 from topoplace_hosts.kubernetes.scheduler.cluster_state import ClusterState

@@ -8,7 +8,7 @@ from topoplace import _checks
 from topoplace.errors import KubernetesError
 from topoplace_hosts import log
 from topoplace_hosts.kubernetes.client.watch import News
-from topoplace_hosts.kubernetes.figures import PodFigures
+from topoplace_hosts.kubernetes.metrics import PodFigures
 from topoplace_hosts.kubernetes.objects.annotations import GPUS
 from topoplace_hosts.kubernetes.objects.node import node as read_node
 from topoplace_hosts.kubernetes.objects.pod import pod as read_pod

@@ -22,7 +22,7 @@ from topoplace_hosts.kubernetes.client import api
 from topoplace_hosts.kubernetes.client.access import Access
 from topoplace_hosts.kubernetes.client.connection import ApiError, Connection
 from topoplace_hosts.kubernetes.client.watch import Kind, News, Watcher
-from topoplace_hosts.kubernetes.figures import PodFigures
+from topoplace_hosts.kubernetes.metrics import PodFigures
 from topoplace_hosts.kubernetes.objects.annotations import GPUS
 from topoplace_hosts.kubernetes.objects.pod import GPU, Pod
 from topoplace_hosts.kubernetes.scheduler.calls import Calls, RequestOutcome, settled

@@ -84,7 +84,11 @@ def placed(
 
 
 def for_no_gpu(state: ClusterState, mask: Mask) -> str:
-    """Return a node for a pod without GPUs: one without GPUs, else one in no idle domain with the fewest free."""
+    """Return the name of the node for a pod without GPUs: preferably one without GPUs.
+
+    Of other nodes, those that break no idle domain come first, outer levels before inner ones, then the one with the
+    fewest free GPUs.
+    """
     free, topology = state.free_by_row(), state.topology
     whole = free[: topology.num_machines] == np.bincount(topology.machine_of, minlength=topology.num_machines)
     broken = np.zeros((len(topology.levels), len(free)), bool)

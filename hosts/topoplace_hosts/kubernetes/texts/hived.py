@@ -23,8 +23,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology.topology import Topology
 from topoplace_hosts.networks import switch_tree
 

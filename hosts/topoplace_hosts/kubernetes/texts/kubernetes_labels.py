@@ -33,8 +33,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.assemble import joined
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, nvlink_of
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, Link, LinkKind, nvlink_of
 from topoplace.topology.topology import Topology
 from topoplace_hosts.kubernetes.texts import level_labels, node_devices, node_objects, node_state, volcano
 from topoplace_hosts.kubernetes.texts.level_labels import CLIQUE, NVLINK_DOMAIN

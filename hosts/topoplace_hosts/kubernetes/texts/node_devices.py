@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.errors import TopologyError
 from topoplace.topology import makers
-from topoplace.topology.links.link_catalogue import capability_of
+from topoplace.topology.links.link_kinds import capability_of
 from topoplace_hosts.kubernetes.texts.node_record import NodeRecord
 
 GPU = "nvidia.com/gpu"

@@ -24,8 +24,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology import makers
 from topoplace.topology.assemble import joined, with_host_paths
 from topoplace.topology.devices import Gpu, Nic
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology.topology import Topology
 
 MAX_GPUS = 256

@@ -16,7 +16,7 @@ from topoplace.discovery.text import decode, host_list, yaml_tree
 from topoplace.discovery.text.yaml_tree import Fields, Items
 from topoplace.errors import TopologyError
 from topoplace.topology.fabric import Fabric, Level
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace_hosts.networks import switch_tree
 
 _SWITCHES = re.compile(r'^"?switches"?:', re.MULTILINE)

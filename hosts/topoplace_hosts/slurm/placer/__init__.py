@@ -12,8 +12,8 @@ One cycle of `Placer` runs these parts in order:
 
 To change:
 
-- One cycle: `placer.py`; the service: `running.py`; times: `settings.py`; counts: `figures.py`; requests, read once:
-  `requests.py`.
+- One cycle: `placer.py`; the service: `running.py`; times: `settings.py`; counts: `slurm/metrics.py`; requests, read
+  once: `requests.py`.
 """
 
 from __future__ import annotations

@@ -18,10 +18,10 @@ from topoplace_hosts.request_fields import RequestError
 from topoplace_hosts.slurm import gres, task_places
 from topoplace_hosts.slurm.client.jobs import SlurmJob, node_names
 from topoplace_hosts.slurm.client.nodes import SlurmNodes
+from topoplace_hosts.slurm.metrics import Figures
 from topoplace_hosts.slurm.placer import orders
 from topoplace_hosts.slurm.placer.decision import JobDecision, decide
 from topoplace_hosts.slurm.placer.fairness import Turns
-from topoplace_hosts.slurm.placer.figures import Figures
 from topoplace_hosts.slurm.placer.requests import SlurmRequests
 from topoplace_hosts.slurm.placer.settings import PlacerSettings
 from topoplace_hosts.slurm.placer.waiting import Needs, admissible, needs_of, why_not_yet

@@ -16,9 +16,9 @@ from topoplace_hosts.slurm.client import devices, jobs, nodes
 from topoplace_hosts.slurm.client.commands import SlurmCommands
 from topoplace_hosts.slurm.client.jobs import SlurmJob, node_names
 from topoplace_hosts.slurm.client.nodes import SlurmNodes
+from topoplace_hosts.slurm.metrics import Figures
 from topoplace_hosts.slurm.placer import orders
 from topoplace_hosts.slurm.placer.deciding import Deciding
-from topoplace_hosts.slurm.placer.figures import Figures
 from topoplace_hosts.slurm.placer.machines import check_nodes
 from topoplace_hosts.slurm.placer.settings import PlacerSettings
 from topoplace_hosts.slurm.placer.truth import Truth, truth_of, unknown_devices

@@ -107,7 +107,7 @@ class NodeChoice:
                 yield f"that it needs {required} and other nodes is left out"
 
     def kinds_asked(self, job: JobRecord, machines: frozenset[str] | None) -> frozenset[str]:
-        """Return the types of GPUs that a job requests, if it may use nodes with several types; else none.
+        """Return the types of GPUs that a job requests, if a node that it may use has several; else none.
 
         machines: the nodes that the job may use; None for all.
         """

@@ -20,10 +20,11 @@ from topoplace.discovery.text import decode, host_list
 from topoplace.errors import TopologyError
 from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import (
+from topoplace.topology.links.link_kinds import (
     NVLINK_MODELS,
     PCIE3_X16_GB_PER_S,
+    Link,
+    LinkKind,
     LinkSpeed,
     nvlink_of,
     xgmi_of,
@@ -74,7 +75,7 @@ def parse(
     gpu_model: such as "V100"; it sets the speed of the links, which otherwise follows from Type.
     assume_no_nvlink: only for a file in which no line has Links. If True, the GPUs have no NVLinks; if False, every
     pair of one socket, or of unknown sockets, has a link of kind `LinkKind.UNKNOWN`.
-    pcie_gb_per_s: GB/s assumed of PCIe, for pairs without links; see `link_catalogue.path` for those across sockets.
+    pcie_gb_per_s: GB/s assumed of PCIe, for pairs without links; see `link_kinds.path` for those across sockets.
     GPUs with equal Cores share a socket. Raises TopologyError naming the line of malformed text, contradictory links,
     links of unknown speed, and GPUs that only AutoDetect could list.
     """

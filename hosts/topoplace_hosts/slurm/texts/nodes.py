@@ -21,8 +21,7 @@ from topoplace.errors import TopologyError
 from topoplace.topology.assemble import joined, with_host_paths
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Level
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology.topology import Topology
 from topoplace_hosts.slurm.texts import gres, node_states
 from topoplace_hosts.slurm.texts.node_states import Meaning

@@ -184,7 +184,10 @@ def _ratio_row(number: str, title: str, theirs: float, ratio: Sample) -> PaperCl
 
 
 def rule_of(theirs: float) -> Ranges:
-    """Return the rule for a ratio of makespans; a ratio of 1 is never near the paper's."""
+    """Return the rule that judges our ratio of makespans by the paper's: near it, or else on the same side of 1.
+
+    theirs: the paper's ratio. The tolerance is at most half of its distance from 1, so that 1 is never near.
+    """
     side = ("above 1", _ABOVE_1) if theirs > 1 else ("below 1", _BELOW_1)
     return near(theirs, tolerance=min(_NEAR, abs(theirs - 1) / 2)).or_order(*side)
 

@@ -105,7 +105,7 @@ def _saving_over_sharing(study: GpuaasStudy) -> PaperClaim:
 
 
 def hierarchy(study: GpuaasStudy) -> PaperClaim:
-    """Compare figure 3 with our results: the cost that many controllers of five nodes save over one for all nodes.
+    """Judge figure 3: how much less many controllers, with five nodes each, cost than one controller for all nodes.
 
     The paper's centralised model is an earlier one, with a linear cost of GPUs.
     """

@@ -22,7 +22,7 @@ from topoplace.placement import Placement
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve
 from topoplace.policies.mapa.artifact_order import candidates_of, edges_of
 from topoplace.policies.mapa.search import MapaPolicy
-from topoplace.topology.links.link import LinkKind
+from topoplace.topology.links.link_kinds import LinkKind
 from topoplace.topology.topology import Topology
 from topoplace_lab.papers.mapa.published_queue import PublishedQueue, QueueJob
 from topoplace_lab.simulate import FixedTime, Workload, simulate

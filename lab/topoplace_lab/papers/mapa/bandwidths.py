@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from topoplace import machines
 from topoplace.objectives import EffectiveBandwidth, LinkTables
-from topoplace.objectives.links import Rows
+from topoplace.objectives.pair_links import Rows
 from topoplace_lab.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace_lab.papers.rules import Equal, Ranges, near, ordered
 from topoplace_lab.simulate import MapaSlowdown

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from topoplace.engine.level_chain import required_of
 from topoplace.jobs.groups import INNER_LEVELS
 from topoplace.jobs.requirements import WHOLE_GPU
-from topoplace.jobs.together import required_of
 from topoplace_lab.sharing.sharing_policy import suitable_gpus
 
 if TYPE_CHECKING:
@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_conditions import Conditions
     from topoplace.engine.machines.machine_options import Choice
-    from topoplace.objectives.expected_fragmentation import TypicalJobs
     from topoplace_lab.sharing.ranked_machines import RankedForJob
+    from topoplace_lab.sharing.typical_jobs import TypicalJobs
 
     Ints = NDArray[np.int64]
     Reals = NDArray[np.float64]

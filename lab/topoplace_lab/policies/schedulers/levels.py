@@ -9,7 +9,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from topoplace.engine.gangs.domain_tree import DomainTree
+    from topoplace.engine.gangs.packing import DomainTree
 
     Ints = NDArray[np.int64]
 

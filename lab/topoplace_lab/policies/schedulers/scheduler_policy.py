@@ -12,7 +12,7 @@ import numpy as np
 
 from topoplace.cluster.hosts import megabytes, millicpus
 from topoplace.engine.admission import MAX_SEARCHED_GPUS
-from topoplace.engine.gangs.domain_tree import DomainTree
+from topoplace.engine.gangs.packing import DomainTree
 from topoplace.engine.gangs.splits import in_order
 from topoplace.engine.level_chain import LevelChains, named_levels
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
@@ -21,7 +21,7 @@ from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.requirements import NOT_HONOURED, refused
 from topoplace.jobs.groups import MACHINE, SOCKET, Group
 from topoplace.objectives.links import job_link_scores
-from topoplace.objectives.utility import job_communication_cost
+from topoplace.objectives.pair_links import job_communication_cost
 from topoplace.placement import Refusal
 from topoplace_lab.policies.schedulers.levels import Levels
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from topoplace import drawing
+from topoplace_lab.report.columns import MEASURES, OF_PAGE, remarks
 from topoplace_lab.report.comparison import Scenario, conclusion, row_of
-from topoplace_lab.report.measures import MEASURES, remarks
 from topoplace_lab.report.page.sections import Interval, Row, rounded, section
 from topoplace_lab.simulate.samples import Sample
 
@@ -22,11 +22,6 @@ MAX_JOBS: Final = 20_000
 """Limit on the jobs of a run that are shown one by one; key figures include all jobs."""
 MAX_DRAWN_GPUS: Final = 1024
 """Limit on the GPUs of a drawing with an element for each; for more, the page paints rectangles."""
-_SHOWN: Final = (
-    *("mean_turnaround", "makespan", "throughput", "utilization", "nvlink_use", "mean_wait", "wait_p90"),
-    *("mean_slowdown", "mean_slowdown_with_wait", "mean_utility", "slo_violations", "rejected"),
-    *("sensitive_run_time_p75", "sensitive_effective_bandwidth_p50"),
-)
 
 
 def contents_of(results: Sequence[Result]) -> dict[str, Any]:
@@ -76,13 +71,13 @@ def _group(policies: dict[str, list[Result]]) -> dict[str, Any]:
     )
     compared = section(
         "Policies",
-        {key: MEASURES[key] for key in _SHOWN},
+        {key: MEASURES[key] for key in OF_PAGE},
         [Row(policy, _figures(runs)) for policy, runs in policies.items()],
         notes=[
             how
             if most > 1
             else "One run of each policy; more seeds tell what is due to chance. Bold is best.",
-            *remarks(_SHOWN, [result for runs in policies.values() for result in runs]),
+            *remarks(OF_PAGE, [result for runs in policies.values() for result in runs]),
         ],
     )
     held = [{"repetitions": len(runs), **details(runs[0])} for runs in policies.values()]
@@ -127,7 +122,7 @@ def _figures(runs: Sequence[Result]) -> dict[str, Interval]:
     """Return mean, lower and upper end of the 95 % interval of each key figure."""
     summaries = [run.summary() for run in runs]
     samples = {
-        key: Sample.of((summary[key] for summary in summaries), MEASURES[key].bounds) for key in _SHOWN
+        key: Sample.of((summary[key] for summary in summaries), MEASURES[key].bounds) for key in OF_PAGE
     }
     return {key: (sample.mean, sample.low, sample.high) for key, sample in samples.items()}
 

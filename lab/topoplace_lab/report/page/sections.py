@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 from topoplace.drawing import style
 from topoplace_lab.report import looks
-from topoplace_lab.report.measures import Measure
+from topoplace_lab.report.columns import Measure
 
 _DECIMALS: Final = 4
 Interval = tuple[float, float, float]

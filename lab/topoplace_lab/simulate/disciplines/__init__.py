@@ -2,7 +2,7 @@
 
 To change:
 
-- Options: `discipline.py`; which jobs start: `discipline_queue.py`, by the policies' own rules `live_queue.py`;
+- Options, and which jobs start: `discipline.py`; by the policies' own rules `live_queue.py`;
   expected start times: `engine/reservations.py`.
 - Jobs that wait for few machines: `patience.py`.
 - Fair order and quotas of groups: `group_shares.py`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,17 +15,19 @@ if TYPE_CHECKING:
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.placement import Placement
-    from topoplace_lab.simulate.disciplines.discipline import Discipline
     from topoplace_lab.simulate.metrics import JobRecord
 
+OfGroup = Callable[[str | None], float]
 _GPUS = 0
 
 
 class GroupShares:
     """The GPUs, CPUs and memory that the jobs of each group hold."""
 
-    def __init__(self, cluster: Cluster, discipline: Discipline) -> None:
-        self._discipline = discipline
+    def __init__(self, cluster: Cluster, weight: OfGroup, quota: OfGroup) -> None:
+        """Start without jobs. weight, quota: those of a group; see `Discipline`."""
+        self._weight = weight
+        self._quota = quota
         capacity = cluster.hosts.capacity
         totals = [
             cluster.topology.num_gpus,
@@ -44,12 +46,12 @@ class GroupShares:
     def within_quota(self, record: JobRecord) -> bool:
         """Return True if the group's quota allows the job's GPUs in addition to those that the group holds."""
         group, gpus = record.job.group, record.job.num_tasks * record.job.gpu_share
-        return bool(self._held[group][_GPUS] + gpus <= self._discipline.quota(group) + 1e-9)
+        return bool(self._held[group][_GPUS] + gpus <= self._quota(group) + 1e-9)
 
     def dominant(self, group: str | None) -> float:
         """Return the weighted dominant share of a group."""
         shares = np.divide(self._held[group], self._totals, out=np.zeros(3), where=self._totals > 0)
-        return float(shares.max()) / self._discipline.weight(group)
+        return float(shares.max()) / self._weight(group)
 
     def in_order(self, waiting: Iterable[JobRecord]) -> Iterator[JobRecord]:
         """Yield the waiting jobs, given oldest first, by the present dominant shares of their groups."""

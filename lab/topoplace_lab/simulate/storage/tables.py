@@ -22,7 +22,10 @@ _PARQUET_MARK: Final = b"PAR1"
 
 
 class Kind(NamedTuple):
-    """How the values of a column are written and read: as text in CSV, as a type in Parquet; None is empty."""
+    """How a column stores its values: `text` and `value` convert to and from cells of CSV, where None is empty.
+
+    arrow: the name of the type in Parquet.
+    """
 
     arrow: str
     text: Callable[[Any], str]

@@ -2,7 +2,7 @@
 
 To change:
 
-- A reader: its file, and its `from_…` in `workload.py`; the texts and options that it accepts: `trace_files.py`.
-- Columns of published traces: `trace_formats.py`, `trace_csv.py`; facts that rows do not state: `job_columns.py`;
+- A reader: its file, and its `from_…` in `workload.py`; the texts and options that it accepts: `trace_readers.py`.
+- Columns of published traces: `trace_columns.py`, `trace_csv.py`; facts that rows do not state: `job_columns.py`;
   skipped rows: `row_report.py`; nodes of a log as a job graph: `logged_jobs.py`.
 """

@@ -19,7 +19,7 @@ from topoplace.drawing.wires import direct_links
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.devices import ComponentKind
 from topoplace.topology.fabric import Fabric
-from topoplace.topology.links.link import Link
+from topoplace.topology.links.link_kinds import Link
 from topoplace.topology.topology import Topology
 
 MAX_GPUS: Final = 100_000

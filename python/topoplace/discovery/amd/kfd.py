@@ -20,8 +20,7 @@ from topoplace.discovery.amd import models as amd
 from topoplace.discovery.text import tar_archive
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS, xgmi_of
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, SPEEDS, Link, LinkKind, xgmi_of
 from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 

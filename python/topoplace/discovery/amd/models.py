@@ -5,8 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator, Mapping
 
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import SPEEDS
+from topoplace.topology.links.link_kinds import SPEEDS, Link, LinkKind
 
 # Weights as in the kernel's KFD driver; a path has the sum of its parts.
 XGMI_WEIGHT = 15

@@ -9,8 +9,7 @@ from itertools import combinations
 from topoplace.discovery.amd import models
 from topoplace.discovery.amd.models import Entry
 from topoplace.topology.devices import Gpu, path_kind
-from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
-from topoplace.topology.links.link_catalogue import LinkSpeed, assumed_paths, path
+from topoplace.topology.links.link_kinds import PATH_KINDS, Link, LinkKind, LinkSpeed, assumed_paths, path
 
 Columns = Mapping[str, Sequence[str]]
 """The cells of each table, by subject, in the order of `combinations(gpus, 2)`."""

@@ -26,7 +26,7 @@ from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, LinkSpeed, xgmi_of
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, LinkSpeed, xgmi_of
 from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 

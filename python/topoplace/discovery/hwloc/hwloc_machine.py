@@ -21,8 +21,7 @@ from topoplace import _checks
 from topoplace.discovery.text import cpu_list
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import SPEEDS, is_idle_pcie, nvlink_of, xgmi_of
+from topoplace.topology.links.link_kinds import SPEEDS, Link, LinkKind, is_idle_pcie, nvlink_of, xgmi_of
 from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 

@@ -17,7 +17,7 @@ from topoplace.discovery.hwloc.hwloc_machine import Bandwidths, Thing
 from topoplace.discovery.text import decode, xml_tree
 from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S
 from topoplace.topology.topology import Topology
 
 MATRICES = ("NVLinkBandwidth", "XGMIBandwidth")

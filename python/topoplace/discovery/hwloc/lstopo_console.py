@@ -16,7 +16,7 @@ from topoplace.discovery.hwloc import hwloc_machine
 from topoplace.discovery.hwloc.hwloc_machine import Thing
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S
 from topoplace.topology.topology import Topology
 
 MAX_DEPTH = 64

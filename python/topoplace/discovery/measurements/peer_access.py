@@ -13,8 +13,7 @@ from topoplace import _checks
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, model_known
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, Link, LinkKind, model_known
 from topoplace.topology.topology import Topology
 
 _PAIR = re.compile(r"\s*Device=([0-9]{1,3}) (CAN|CANNOT) Access Peer Device=([0-9]{1,3})\s*")

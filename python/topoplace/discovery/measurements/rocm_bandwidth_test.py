@@ -15,8 +15,7 @@ from topoplace import _checks
 from topoplace.discovery.text import decode
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, Link, LinkKind
 from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 

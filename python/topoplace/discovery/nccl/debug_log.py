@@ -21,8 +21,7 @@ from topoplace.discovery.text.cpu_list import list_of_mask
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
 from topoplace.topology.fabric import Fabric, Level, numbered
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS, nvlink_of
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, SPEEDS, Link, LinkKind, nvlink_of
 from topoplace.topology.topology import Topology
 
 _BEGIN = re.compile(r"=== System : max(?:Bw|Width) [0-9.]+")

@@ -11,8 +11,10 @@ from topoplace.discovery.nccl.pci_tree import PciDevice, unread
 from topoplace.discovery.text import xml_tree
 from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import NONE, Link, LinkKind
-from topoplace.topology.links.link_catalogue import (
+from topoplace.topology.links.link_kinds import (
+    NONE,
+    Link,
+    LinkKind,
     LinkSpeed,
     nvlink_of,
     nvlink_of_capability,

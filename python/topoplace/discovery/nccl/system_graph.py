@@ -15,8 +15,14 @@ from dataclasses import dataclass, field
 from topoplace.discovery.nccl import pci_tree
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS, LinkSpeed, nvlink_of
+from topoplace.topology.links.link_kinds import (
+    PCIE3_X16_GB_PER_S,
+    SPEEDS,
+    Link,
+    LinkKind,
+    LinkSpeed,
+    nvlink_of,
+)
 from topoplace.topology.topology import Topology
 
 _NAME = r"([A-Z]{3})/(?:([0-9a-fA-F]{1,8})-)?([0-9a-fA-F]{1,16})(?: \(([^()]{0,120})\))?"

@@ -24,9 +24,15 @@ from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu, Nic
 from topoplace.topology.fabric import Fabric, Level, numbered
-from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, SPEEDS, is_idle_pcie
-from topoplace.topology.links.link_catalogue import pcie_gb_per_s as speed_of_pcie
+from topoplace.topology.links.link_kinds import (
+    PATH_KINDS,
+    PCIE3_X16_GB_PER_S,
+    SPEEDS,
+    Link,
+    LinkKind,
+    is_idle_pcie,
+)
+from topoplace.topology.links.link_kinds import pcie_gb_per_s as speed_of_pcie
 from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 

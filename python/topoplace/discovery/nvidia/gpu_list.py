@@ -19,8 +19,7 @@ from topoplace.discovery.nvidia.mig import slices_of
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, model_known
+from topoplace.topology.links.link_kinds import PCIE3_X16_GB_PER_S, Link, LinkKind, model_known
 from topoplace.topology.topology import Topology
 
 _MIG = re.compile(

@@ -15,7 +15,7 @@ from functools import cached_property
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import PATHS
+from topoplace.topology.links.link_kinds import PATHS
 
 SELF = "X"
 NVLINKS = re.compile(r"NV([1-9][0-9]{0,2})")

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 from topoplace.discovery.nvidia.matrix_rows import CPUS, GPU_NUMA, NUMA, NVLINKS, Header, MatrixRow
-from topoplace.topology.links.link_catalogue import SPEEDS, models_in, nvlink_of
+from topoplace.topology.links.link_kinds import SPEEDS, models_in, nvlink_of
 
 _NAMED = re.compile(
     r"\s*(?:GPU [0-9][0-9, ]{0,400}: |\|\s{1,8}[0-9]{1,3}\s+)((?:NVIDIA|Tesla|Quadro|GeForce) [^|(]{1,80}?)"

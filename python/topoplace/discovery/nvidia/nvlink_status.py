@@ -19,8 +19,14 @@ from topoplace.discovery.nvidia.gpu_line import NamedGpu
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Component, ComponentKind, Gpu
-from topoplace.topology.links.link import Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, LinkSpeed, model_known, nvlink_of
+from topoplace.topology.links.link_kinds import (
+    PCIE3_X16_GB_PER_S,
+    Link,
+    LinkKind,
+    LinkSpeed,
+    model_known,
+    nvlink_of,
+)
 from topoplace.topology.topology import Topology
 
 PAYLOAD_GB_PER_S: Mapping[str, float] = {

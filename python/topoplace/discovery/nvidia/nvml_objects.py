@@ -18,10 +18,12 @@ from topoplace.discovery.text.cpu_list import bits_of, list_of_mask
 from topoplace.errors import TopologyError
 from topoplace.topology.assemble import with_host_paths
 from topoplace.topology.devices import MISSING_GPU, Component, ComponentKind, Gpu
-from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
-from topoplace.topology.links.link_catalogue import (
+from topoplace.topology.links.link_kinds import (
+    PATH_KINDS,
     PCIE3_X16_GB_PER_S,
     SPEEDS,
+    Link,
+    LinkKind,
     nvlink_of,
     nvlink_of_capability,
     path,

@@ -21,12 +21,14 @@ from topoplace.discovery.text import decode, xml_tree
 from topoplace.discovery.text.xml_tree import Element
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu
-from topoplace.topology.links.link import Link, LinkKind, rounded
-from topoplace.topology.links.link_catalogue import (
+from topoplace.topology.links.link_kinds import (
     PCIE3_X16_GB_PER_S,
     SPEEDS,
+    Link,
+    LinkKind,
     model_known,
     nvlink_of,
+    rounded,
 )
 from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology

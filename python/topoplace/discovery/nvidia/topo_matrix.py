@@ -39,11 +39,13 @@ from topoplace.discovery.nvidia.nvlink_guess import Guess
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu, Nic
-from topoplace.topology.links.link import PATHS, Link, LinkKind
-from topoplace.topology.links.link_catalogue import (
+from topoplace.topology.links.link_kinds import (
     NVLINK_MODELS,
+    PATHS,
     PCIE3_X16_GB_PER_S,
     SPEEDS,
+    Link,
+    LinkKind,
     LinkSpeed,
     assumed_paths,
     model_known,
@@ -97,7 +99,7 @@ def parse(
     gpu_model: model, such as "V100" or "NVIDIA A100-SXM4-40GB", for the speed of an NVLink. None means the model in
         lines next to the matrix, such as those of `nvidia-smi -L`. Without such lines the speed is guessed (see
     `nvlink_guess`), and `assumed` has the kind of these links.
-    pcie_gb_per_s: GB/s assumed for PCIe on a path PIX; see `link_catalogue.path` for slower paths. None means that of
+    pcie_gb_per_s: GB/s assumed for PCIe on a path PIX; see `link_kinds.path` for slower paths. None means that of
         the PCIe generation of the GPUs' models, or of PCIe 3 if these are unknown.
     assume_no_nvlink: if True, read the text of `topo -mp` as that of a machine without NVLinks. If False, such a text
     (its legend has no NV#) is refused, because it omits NVLinks.

@@ -18,8 +18,7 @@ from topoplace.discovery.nvidia import matrix_rows
 from topoplace.discovery.text import decode, unread
 from topoplace.errors import TopologyError
 from topoplace.topology.devices import Gpu, Nic
-from topoplace.topology.links.link import PATHS, Link, LinkKind
-from topoplace.topology.links.link_catalogue import PCIE3_X16_GB_PER_S, assumed_paths, path
+from topoplace.topology.links.link_kinds import PATHS, PCIE3_X16_GB_PER_S, Link, LinkKind, assumed_paths, path
 from topoplace.topology.makers import Maker
 from topoplace.topology.topology import Topology
 

@@ -4,8 +4,7 @@ To change:
 
 - What machines offer: `offers.py`; which of them share a job: `splits.py`; levels, `max_machines`, `same_gpus`:
   `rules.py`; why a job waits: `machine_counts.py`.
-- Groups of tasks: which machine gets which tasks, and why not `division.py`; the levels as a tree `domain_tree.py`,
-  `engine/level_chain.py`; which groups are in which domains `packing.py`; for less communication `exchange.py`; the
-  search: `cpp/src/groups/`.
-- Which task goes where: `assignments.py`; machine by machine: `blocks.py`, `inner_orders.py`.
+- Groups of tasks: which machine gets which tasks, and why not, `division.py`; the levels as a tree, and which groups
+  are in which domains, `packing.py`, `engine/level_chain.py`; the search: `cpp/src/groups/`.
+- Which task goes where: `assignments.py`; machine by machine: `task_orders.py`.
 """

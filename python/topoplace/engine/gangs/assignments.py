@@ -13,18 +13,16 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.engine.admission import MAX_SEARCHED_GPUS, candidate_gpu_sets_among, joined_gpu_sets_among
-from topoplace.engine.gangs.blocks import Block, in_blocks
-from topoplace.engine.gangs.inner_orders import InnerOrders
 from topoplace.engine.gangs.offers import MachineOffer, Offers, idle_offers
 from topoplace.engine.gangs.rules import allowed_splits
 from topoplace.engine.gangs.splits import MAX_SPLITS, MachineSplit
-from topoplace.engine.gpu_sets.one_per_machine import by_machine, one_per_machine
-from topoplace.engine.gpu_sets.partition_unions import largest_union
+from topoplace.engine.gangs.task_orders import Block, InnerOrders, in_blocks
+from topoplace.engine.gpu_sets import by_machine, largest_union, one_per_machine
 from topoplace.engine.machines.machine_class import finite, members
 from topoplace.engine.machines.machine_conditions import MachineState
 from topoplace.errors import SearchTimeoutError
 from topoplace.kernels import WorkBudget
-from topoplace.objectives.utility import job_communication_cost
+from topoplace.objectives.pair_links import job_communication_cost
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView

@@ -12,10 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.engine.admission import tasks_per_machine
-from topoplace.engine.machines.condition_table import ConditionTable
 from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
-from topoplace.engine.machines.machine_conditions import MachineState, Sight
-from topoplace.mig.slicing import Reslicing
+from topoplace.engine.machines.machine_conditions import ConditionTable, MachineState, Sight
+from topoplace.mig import Reslicing
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView

@@ -92,9 +92,10 @@ def has_domain(request: JobRequest, view: ClusterView, offers: Offers) -> bool:
 
 
 def why_never(request: JobRequest, view: ClusterView, max_tasks_of: MaxTasks) -> Refusal | None:
-    """Return why no machines meet the job's requirements on machines, even if all are idle and in service, else None.
+    """Return why no machines can ever meet the job's requirements on machines, even all idle and in service.
 
-    Fixed partitions are ignored, as not all of their unions are tried: None if single GPUs would be enough.
+    Return None if some can, or if the job has no such requirement. Fixed partitions are ignored, as not all of their
+    unions can be tried: the answer is None if single GPUs would be enough.
     """
     job = request.job
     if not (request.limits_machines or request.is_divided):

@@ -2,8 +2,8 @@
 
 To change:
 
-- Which machines share an answer: `machine_conditions.py`, `cpp/src/cluster/machine_conditions.cpp`.
-- What a rule says of a condition: `condition_table.py`; the order of machines by their best option:
-  `machine_options.py`, `cpp/src/cluster/machine_ranking.cpp`.
+- Which machines share an answer, and what a rule says of a condition: `machine_conditions.py`,
+  `cpp/src/cluster/machine_conditions.cpp`.
+- The order of machines by their best option: `machine_options.py`, `cpp/src/cluster/machine_ranking.cpp`.
 - Links among the free GPUs of machines: `free_links.py`; what interchangeable machines share: `machine_class.py`.
 """

@@ -6,8 +6,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 from topoplace.engine.machines.machine_class import members
+from topoplace.engine.machines.machine_conditions import ConditionTable, RankedMachines
 from topoplace.engine.memo import Memo
 from topoplace.objectives.links import remaining_bandwidth
 

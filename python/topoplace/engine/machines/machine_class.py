@@ -12,10 +12,9 @@ import numpy as np
 
 from topoplace import kernels
 from topoplace.engine.memo import Memo
-from topoplace.mig.profiles import MigProfile, profiles_of_gpu
-from topoplace.objectives.domains import fragmentation_from
-from topoplace.objectives.links import LinkTables, Rows, class_of, rows_of
-from topoplace.objectives.pair_links import PairLinks
+from topoplace.mig import MigProfile, profiles_of_gpu
+from topoplace.objectives.links import LinkTables, class_of
+from topoplace.objectives.pair_links import PairLinks, Rows, rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -146,6 +145,8 @@ class MachineClass:
         """
         known = self._fragmentations.get(free)
         if known is None:
+            from topoplace.objectives.domains import fragmentation_from
+
             known = self._fragmentations[free] = fragmentation_from(self._free_by_socket(free))
         return known
 

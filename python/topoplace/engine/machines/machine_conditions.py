@@ -1,4 +1,7 @@
-"""Conditions of machines: machines of one class with equal free GPUs, and with equal jobs for rules that see jobs."""
+"""Conditions of machines: machines of one class with equal free GPUs, and with equal jobs for rules that see jobs.
+
+A rule answers once for each condition; its answers are ranked natively.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,9 @@ import math
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
-from topoplace._core import MachineConditions
-from topoplace.cluster.job_kinds import kind_of
-from topoplace.mig.slicing import PresentSlice
+from topoplace._core import MachineConditions, MachineRanking
+from topoplace.cluster.job_data import kind_of
+from topoplace.mig import PresentSlice
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -144,3 +147,37 @@ class Conditions:
         slices = tuple([(gpu, PresentSlice(parts, compute, held)) for gpu, parts, compute, held in sliced])
         state = MachineState(free, tuple(sorted(neighbours)), bandwidth, is_used, left, millicpus, slices)
         return self._classes[machine_class], state
+
+
+class ConditionTable(ConditionMemo[Answer]):
+    """A rule's answer for each condition of machines, computed from their class and state."""
+
+    def __init__(self, conditions: Conditions, rule: Callable[[MachineClass, MachineState], Answer]) -> None:
+        """Start without answers. rule: returns the answer for a machine of the given class and state."""
+        super().__init__(conditions.native, lambda condition: rule(*conditions.of(condition)))
+
+
+class RankedMachines(Generic[Answer]):
+    """The machines of a cluster in the order of a key of the rule's answers, ties by machine number."""
+
+    def __init__(
+        self, table: ConditionTable[Answer], key: Callable[[Answer], tuple[float, ...] | None]
+    ) -> None:
+        """Store the arguments. key: returns the sort key of machines with an answer; None leaves them out."""
+        self._table = table
+        self._key = key
+        self._ranking = MachineRanking(table.native)
+
+    def now(self) -> MachineRanking:
+        """Return the native ranking of the machines in their present conditions."""
+        ranking = self._ranking
+        for condition in ranking.unknown():
+            ranking.set(condition, self._key(self._table.of(condition)))
+        return ranking
+
+    def so_far(self) -> MachineRanking:
+        """Return the native ranking of the machines in present conditions, without those for which the rule has no
+        answer yet.
+        """
+        self._ranking.unknown()  # follows the changes
+        return self._ranking

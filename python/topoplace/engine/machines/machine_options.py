@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace import _checks
-from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
+from topoplace.engine.machines.machine_conditions import ConditionTable, RankedMachines
 
 if TYPE_CHECKING:
     from topoplace._core import DomainFill, MachineRanking

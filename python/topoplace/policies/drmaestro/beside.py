@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 from topoplace.engine.machines.machine_class import members
-from topoplace.engine.machines.machine_conditions import Sight
+from topoplace.engine.machines.machine_conditions import ConditionTable, RankedMachines, Sight
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster

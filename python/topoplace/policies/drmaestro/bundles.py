@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace.cluster.host_shares import shared_cpus
-from topoplace.cluster.hosts import cpus_of, megabytes, millicpus
+from topoplace.cluster.hosts import cpus_of, megabytes, millicpus, shared_cpus
 from topoplace.engine.admission import never, why_never, why_no_machine
 from topoplace.jobs.network_profile import NEUTRAL, NetworkProfile
 from topoplace.placement import HostShare

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from topoplace.cluster.host_shares import needs_hosts, tasks_hosted
+from topoplace.cluster.hosts import needs_hosts, tasks_hosted
 from topoplace.engine.admission import Limits, candidate_gpu_sets_among, joined_gpu_sets_among
 from topoplace.jobs.network_profile import traffic
 from topoplace.objectives.links import job_link_scores

@@ -339,7 +339,7 @@ def local_gpus(
 
 
 def offer_drives(free: FreeResources, count: int, prices: Prices) -> Offer:
-    """Return up to `count` machines with free drives, all at the cost of a remote drive."""
+    """Return up to `count` machines with free drives; a drive of any of them costs as much as a remote one."""
     left = free.hosts[:, 2]
     cost = np.full(len(left), prices.costs.place(np.ones(()), REMOTE))
     found = cheapest(cost, left > 0, count)

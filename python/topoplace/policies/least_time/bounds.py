@@ -15,7 +15,7 @@ from topoplace.collective.networks import collective_network, domains_of
 from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.communication import RING_KINDS
-from topoplace.policies.least_time import machine_sets
+from topoplace.policies.least_time import ranked_sets
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.collectives import Batch
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.topology.links.rates import Rates
+    from topoplace.topology.links.nccl_rates import Rates
 
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
@@ -229,14 +229,14 @@ def _summed(keys: Ints, carried: Reals) -> tuple[Ints, Reals]:
     return distinct, np.bincount(place, carried, minlength=len(distinct)).astype(float)
 
 
-def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: machine_sets.Timing) -> float:
+def least_seconds_of_one(request: JobRequest, view: ClusterView, timing: ranked_sets.Timing) -> float:
     """Return a lower bound on the seconds of a job that fits a machine on which all GPUs are alike.
 
     Either the job is on one machine, or two tasks that communicate are on different machines.
     """
     topology = view.cluster.topology
     large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
-    least = min(machine_sets.of_any(one, request, timing)[0].seconds for one in large)
+    least = min(ranked_sets.of_any(one, request, timing)[0].seconds for one in large)
     if view.classes.num_machines > 1:
         least = min(least, _least_over_machines(request.job, topology.derived(Ports)))
     return least * _ROUNDING
@@ -254,7 +254,7 @@ def least_if_split(job: JobGraph, view: ClusterView) -> float:
     """
     topology = view.cluster.topology
     is_alone = topology.num_machines == 1 or not job.edges or not topology.derived(Ports).has_adapters
-    if is_alone or job.num_tasks > _MOST_DIVIDED or machine_sets.are_alike(topology):
+    if is_alone or job.num_tasks > _MOST_DIVIDED or ranked_sets.are_alike(topology):
         return math.inf
     fastest = max(entries[0] for entries in topology.derived(Ports).fastest_entries)
     masks = np.arange(1, 1 << (job.num_tasks - 1))
@@ -370,7 +370,7 @@ def _inside(batch: Batch, size: int | None, rooms: Rooms, view: ClusterView, rat
     switched = network.switched
     found = float(switched.rings.max(initial=0.0))
     if not switched.rings.all():
-        found = max(found, machine_sets.fastest_rings(view, size, rates)) if size else math.inf
+        found = max(found, ranked_sets.fastest_rings(view, size, rates)) if size else math.inf
     if batch.kind != "all_reduce" or not network.reduces:
         return found
     most = size or int(rooms.rings.room.max(initial=2))

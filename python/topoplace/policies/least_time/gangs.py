@@ -13,17 +13,15 @@ from topoplace import kernels
 from topoplace.collective.networks import collective_network
 from topoplace.engine.gangs.division import Part, divided, part_jobs
 from topoplace.engine.gangs.offers import MachineOffer, Offers
-from topoplace.engine.level_chain import PlacedLevel
+from topoplace.engine.level_chain import PlacedLevel, preferred_of, required_of
 from topoplace.engine.machines.machine_class import Mask, members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
 from topoplace.errors import DeadlineError, SearchTimeoutError
-from topoplace.jobs import roles
 from topoplace.jobs.groups import MACHINE, Group
-from topoplace.jobs.together import preferred_of, required_of
-from topoplace.kernels.deadline import Countdown, check_deadline
+from topoplace.kernels.limits import Countdown, check_deadline
 from topoplace.objectives.communication import RING_KINDS, measured
-from topoplace.policies.least_time import bounds, machine_sets
+from topoplace.policies.least_time import bounds, ranked_sets
 from topoplace.policies.least_time.machine_tree import (
     MachineTree,
     chain_of,
@@ -81,7 +79,7 @@ def mapped(
     view: ClusterView,
     offers: Offers,
     *,
-    timing: machine_sets.Timing,
+    timing: ranked_sets.Timing,
     others: kernels.FlowCounts | None,
     timeout: float | None,
     compact: float,
@@ -184,7 +182,7 @@ def order_on(
     masks: Mapping[int, Mask],
     view: ClusterView,
     *,
-    timing: machine_sets.Timing,
+    timing: ranked_sets.Timing,
     others: kernels.FlowCounts | None,
     timeout: float | None,
 ) -> list[int] | None:
@@ -285,7 +283,7 @@ class _Mapper:
         request: JobRequest,
         view: ClusterView,
         offers: Offers,
-        timing: machine_sets.Timing,
+        timing: ranked_sets.Timing,
         others: kernels.FlowCounts | None,
         countdown: Countdown,
     ) -> None:
@@ -347,7 +345,7 @@ class _Mapper:
         job, sizes = self._request.job, self._offers.sizes
         emptiest = self._offers.at(np.flatnonzero(sizes == sizes.max()))
         offers = emptiest if int(emptiest.sizes.sum()) >= self._request.size else self._offers
-        whole = tuple([Group(tasks, prefer=MACHINE) for _, tasks in roles.tasks_of(job.roles)])
+        whole = tuple([Group(job.dimensions[role][0], prefer=MACHINE) for role, _ in job.roles])
         request = self._view.request(job.with_(groups=(*job.groups, *whole)))
         parts = divided(request, offers, self._view)
         if not parts:
@@ -361,7 +359,7 @@ class _Mapper:
             return False
         view = self._view
         has_sockets = any(len(one.sockets) > 1 for one in view.classes.classes)
-        return has_sockets and not machine_sets.are_alike(view.cluster.topology)
+        return has_sockets and not ranked_sets.are_alike(view.cluster.topology)
 
     def _fullest_socket(self, machine: int, usable: Mask) -> Mask:
         sockets = self._view.classes.of(machine).sockets
@@ -640,13 +638,13 @@ def _promising(request: JobRequest, offers: Offers, view: ClusterView) -> Offers
 # ---- GPUs ------------------------------------------------------------------------------------------------------
 
 
-def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: machine_sets.Timing) -> Sequence[int]:
+def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: ranked_sets.Timing) -> Sequence[int]:
     """Return the GPU of each task of a part (`job`), by the rule for one machine, as local numbers."""
     machine_class = view.classes.of(part.machine)
 
     def find() -> tuple[int, ...]:
         _, state = view.conditions(Sight(jobs=False, shares=job.takes_parts)).of_machine(part.machine)
-        options = machine_sets.ranked(view.request(job), machine_class, state, part.usable, timing)
+        options = ranked_sets.ranked(view.request(job), machine_class, state, part.usable, timing)
         best = min(options, key=lambda option: (option.order, sorted(option.gpus)), default=None)
         return best.gpus if best else tuple(members(part.usable))[: len(part.tasks)]
 

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.engine.gangs.division import Part
-from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels
+from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels, preferred_of, required_of
 from topoplace.engine.machines.machine_class import Mask
 from topoplace.jobs.groups import MACHINE, SOCKET
-from topoplace.jobs.together import preferred_of, required_of
 from topoplace.policies.least_time import bounds
 from topoplace.topology.ports import Ports, switched_levels
 

@@ -22,11 +22,11 @@ from topoplace.engine.memo import Memo
 from topoplace.engine.requirements import SPREADS_SHARES
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.kernels.deadline import check_deadline, deadline
+from topoplace.kernels.limits import check_deadline, deadline
 from topoplace.objectives.communication import measured, running_gangs
 from topoplace.objectives.job_bandwidth import bandwidth_scores
-from topoplace.policies.least_time import bounds, machine_sets, waiting, without_gpus
-from topoplace.topology.links.rates import Rates, rates_of
+from topoplace.policies.least_time import bounds, ranked_sets, waiting
+from topoplace.topology.links.nccl_rates import Rates, rates_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -87,7 +87,7 @@ class LeastTime(MachinePolicy):
     asks_for_regions = True
     places_without_gpus = True
     sees_jobs = False
-    before_domains = machine_sets.BEFORE_DOMAINS
+    before_domains = ranked_sets.BEFORE_DOMAINS
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class LeastTime(MachinePolicy):
         self.others = _checks.flag(others, "others", ValueError)
         rates_of(rates)  # checks them; a name is kept, as it can be pickled
         self.rates = rates
-        self._timing = machine_sets.Timing(self.slack, rates)
+        self._timing = ranked_sets.Timing(self.slack, rates)
         self.timeout = None if timeout is None else _checks.positive(timeout, "timeout", ValueError)
         self.split = None if split is None else _checks.real(split, "split", ValueError, low=1.0, high=1e9)
         self.waits = _checks.real(waits, "waits", ValueError)
@@ -192,7 +192,9 @@ class LeastTime(MachinePolicy):
         faster.
         """
         if not request.size:
-            return without_gpus.placed(job, view)
+            from topoplace.policies.least_time.without_gpus import placed
+
+            return placed(job, view)
         if self.timeout is not None and self._goes_by_machine(request):
             try:
                 with deadline(self.timeout / 2):
@@ -252,14 +254,14 @@ class LeastTime(MachinePolicy):
     ) -> Iterable[Option]:
         """Return the best sets of GPUs of a machine; raise DeadlineError after `timeout`."""
         check_deadline()
-        return machine_sets.ranked(request, machine_class, state, free, self._timing)
+        return ranked_sets.ranked(request, machine_class, state, free, self._timing)
 
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
         """Yield the placement of `find`, then placements on slower sets of GPUs of a machine."""
         if not job.num_tasks:
             return filter(None, [self.find(job, view)])
         thorough = copy(self)
-        thorough._timing = self._timing._replace(alternatives=machine_sets.MOST_OPTIONS)
+        thorough._timing = self._timing._replace(alternatives=ranked_sets.MOST_OPTIONS)
         return MachinePolicy.candidates(thorough, job, view, effort)
 
     def best(
@@ -275,7 +277,7 @@ class LeastTime(MachinePolicy):
             return None
         _, state = view.conditions(Sight(jobs=False)).of_machine(0)
         masks = mask_of(free), mask_of(required)
-        found = machine_sets.ranked(request, machine_class, state, masks[0], self._timing, masks[1])
+        found = ranked_sets.ranked(request, machine_class, state, masks[0], self._timing, masks[1])
         best = min(found, key=lambda option: (option.order, sorted(option.gpus)), default=None)
         if best is None:
             return None
@@ -284,13 +286,15 @@ class LeastTime(MachinePolicy):
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
         """Return the sort key of a placement from `best`, smaller is better; equal for times that count as equal."""
-        return (machine_sets.grade(placement.scores["communication_time"], self.slack),)
+        return (ranked_sets.grade(placement.scores["communication_time"], self.slack),)
 
     def ranked_machines(self, job: JobGraph, cluster: Cluster) -> Iterator[list[int]]:
         """Yield machines on which the whole job fits, best first; see `MachinePolicy.ranked_machines`."""
         if job.num_tasks:
             return super().ranked_machines(job, cluster)
-        return ([machine] for machine in without_gpus.ranked(job, self.checked_view(job, cluster)))
+        from topoplace.policies.least_time.without_gpus import ranked
+
+        return ([machine] for machine in ranked(job, self.checked_view(job, cluster)))
 
     def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
         """Return the request of a chain with the same requirements, if all GPUs of each machine are alike.
@@ -299,7 +303,7 @@ class LeastTime(MachinePolicy):
         """
         if not request.job.edges or request.takes_parts or request.asks_utility:
             return request
-        if not machine_sets.are_alike(view.cluster.topology):
+        if not ranked_sets.are_alike(view.cluster.topology):
             return request
         key = LeastTime, "chain", request.resource_key
         chain = view.table(key, lambda: view.request(_chain_like(request.job)))
@@ -313,7 +317,7 @@ class LeastTime(MachinePolicy):
 
         def find() -> list[int]:
             large = [one for one in view.classes.classes if one.alone.num_gpus >= request.size]
-            grades = [machine_sets.of_any(one, request, self._timing)[1] for one in large]
+            grades = [ranked_sets.of_any(one, request, self._timing)[1] for one in large]
             places: list[int] = np.unique(grades, return_inverse=True)[1].tolist()
             return places
 
@@ -323,7 +327,7 @@ class LeastTime(MachinePolicy):
         self, request: JobRequest, machine_class: MachineClass, option: Option
     ) -> Mapping[str, float]:
         """Return the communication time of a job on GPUs that are all alike."""
-        return self.scores(machine_sets.of_any(machine_class, request, self._timing)[0])
+        return self.scores(ranked_sets.of_any(machine_class, request, self._timing)[0])
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
@@ -356,7 +360,7 @@ class LeastTime(MachinePolicy):
         if found.seconds == np.inf:
             return None
         carried = bandwidth_scores(job, found.seconds, gpus, topology, self._timing.rates)
-        chosen = machine_sets.Chosen(found.seconds, bandwidths=carried)
+        chosen = ranked_sets.Chosen(found.seconds, bandwidths=carried)
         if request.asks_utility:
             utility = self._utility(found.seconds, request, view)
             return Evaluation(utility, replace(chosen, utility=utility))
@@ -386,13 +390,13 @@ class LeastTime(MachinePolicy):
 
     def scores(self, details: Any) -> Mapping[str, float]:
         """Return the communication time, the bandwidths behind it, and the utility of a job with a `min_utility`."""
-        chosen: machine_sets.Chosen = details
+        chosen: ranked_sets.Chosen = details
         found = {"communication_time": chosen.seconds, **chosen.bandwidths}
         return found if chosen.utility is None else {**found, "utility": chosen.utility}
 
     def is_proven(self, details: Any) -> bool:
         """Return True if all sets of GPUs, and all orders that matter, were compared."""
-        chosen: machine_sets.Chosen = details
+        chosen: ranked_sets.Chosen = details
         return chosen.is_proven
 
     def proof(
@@ -407,7 +411,7 @@ class LeastTime(MachinePolicy):
         def of_alike() -> tuple[bool, float] | None:
             if self.ranked_as(request, view) is request:
                 return None
-            seconds = machine_sets.of_any(machine_class, request, self._timing)[0].seconds
+            seconds = ranked_sets.of_any(machine_class, request, self._timing)[0].seconds
             least = bounds.least_seconds_of_one(request, view, self._timing)
             return seconds <= least * (1 + _ROUNDING), least
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.topology.links.rates import Rates
+    from topoplace.topology.links.nccl_rates import Rates
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]

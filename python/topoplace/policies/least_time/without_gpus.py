@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from topoplace.cluster.host_shares import shares_on
-from topoplace.cluster.hosts import megabytes, millicpus
+from topoplace.cluster.hosts import megabytes, millicpus, shares_on
 from topoplace.objectives.domains import in_whole_domains
 from topoplace.placement import Placement
 

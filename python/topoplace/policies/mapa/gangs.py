@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from topoplace import kernels
-from topoplace.engine.gangs.blocks import Block, in_blocks
-from topoplace.engine.gangs.inner_orders import InnerOrders
+from topoplace.engine.gangs.task_orders import Block, InnerOrders, in_blocks
 from topoplace.objectives.links import job_link_scores
 from topoplace.objectives.pair_links import PairLinks
 

@@ -19,8 +19,9 @@ from topoplace.engine.memo import Memo
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.objectives.authors_utility import AuthorsUtility
 from topoplace.objectives.colocation import JobKind, interference_ratios, worst_ratio
+from topoplace.objectives.pair_links import job_communication_cost
 from topoplace.objectives.printed_utility import PrintedUtility
-from topoplace.objectives.utility import Costs, Formula, Utility, job_communication_cost
+from topoplace.objectives.utility import Costs, Formula, Utility
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import chain, islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from topoplace.engine.gpu_sets.partition_unions import unions
+from topoplace.engine.gpu_sets import unions
 from topoplace.engine.machines.machine_class import members
 
 if TYPE_CHECKING:

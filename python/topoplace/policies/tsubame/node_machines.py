@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from topoplace.engine.machines.condition_table import ConditionTable, RankedMachines
 from topoplace.engine.machines.machine_class import members
-from topoplace.engine.machines.machine_conditions import Sight
+from topoplace.engine.machines.machine_conditions import ConditionTable, RankedMachines, Sight
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView

@@ -6,8 +6,7 @@ import math
 from collections.abc import Hashable, Sequence
 from typing import TYPE_CHECKING
 
-from topoplace.cluster.host_shares import shared_cpus
-from topoplace.cluster.hosts import cpus_of, megabytes
+from topoplace.cluster.hosts import cpus_of, megabytes, shared_cpus
 from topoplace.engine.driver import Failure, Failures
 from topoplace.placement import HostShare
 

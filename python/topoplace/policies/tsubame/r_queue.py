@@ -29,7 +29,8 @@ class RQueue(NodeQueue):
     - A machine that lends a GPU counts as having a job, so it is no longer exclusive.
     - A job with `single_machine` or `anti_affinity` does not borrow.
     - GPUs that are only allocated in fixed partitions are lent as whole partitions, if other GPUs are too few. If
-      partitions do not add up to the missing number, machines that have fewer of the GPUs that a node needs come first.
+      partitions do not add up to the missing number, the nodes are chosen again, and machines that have fewer of the
+      GPUs that a node needs come first.
     """
 
     name = "r-queue"

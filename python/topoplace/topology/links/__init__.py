@@ -2,6 +2,6 @@
 
 To change:
 
-- A kind of link: `link.py`; its speed, and the links of a GPU model: `link_catalogue.py`; in tables and pictures:
+- A kind of link, its speed, and the links of a GPU model: `link_kinds.py`; in tables and pictures:
   `drawing/topology_text.py`, `drawing/wires.py`.
 """

@@ -9,7 +9,7 @@ from types import MappingProxyType
 
 from topoplace import _checks
 from topoplace.errors import TopologyError
-from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
+from topoplace.topology.links.link_kinds import PATH_KINDS, Link, LinkKind
 
 
 @dataclass(frozen=True, slots=True)

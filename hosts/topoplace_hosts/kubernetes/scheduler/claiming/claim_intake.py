@@ -10,7 +10,7 @@ from topoplace_hosts import log
 from topoplace_hosts.kubernetes.claims.claim import DeviceClass, claim, device_class
 from topoplace_hosts.kubernetes.claims.pools import resource_slice
 from topoplace_hosts.kubernetes.client.watch import Kind, News
-from topoplace_hosts.kubernetes.figures import PodFigures
+from topoplace_hosts.kubernetes.metrics import PodFigures
 from topoplace_hosts.kubernetes.objects.fields import mapping
 from topoplace_hosts.kubernetes.scheduler.cluster_state import ClusterState
 from topoplace_hosts.kubernetes.scheduler.intake import why

@@ -45,7 +45,8 @@ class _NotAsPlannedError(Exception):
 def write(connection: Connection, pod: Pod, plans: Sequence[Planned], stopped: Event) -> Written | None:
     """Allocate claims as planned and reserve them for a pod; None if stopped before.
 
-    If a claim has changed since the decision, the claims before it are taken back.
+    If a claim has changed since the decision, or the API server refuses it, this claim and those before it are taken
+    back, and `Written.error` states why.
     """
     truths: list[Any] = []
     for i, plan in enumerate(plans):

@@ -10,9 +10,9 @@ from typing import Final
 from topoplace import _checks
 from topoplace._core import Fragmentation
 from topoplace.cluster.hosts import millicpus
+from topoplace.engine.level_chain import required_of
 from topoplace.jobs.groups import INNER_LEVELS
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.jobs.together import required_of
 
 COVERED: Final = 0.95
 """The share of all jobs that the typical ones make up, as in the authors' simulator."""

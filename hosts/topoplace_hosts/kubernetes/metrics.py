@@ -6,8 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import ClassVar, Final
 
-from topoplace_hosts.figures import DecisionFigures
-from topoplace_hosts.metrics import MetricTexts
+from topoplace_hosts.metrics import DecisionFigures, MetricTexts
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Key figures of `Result.summary` for readers: label, unit, and why a figure may be missing."""
+"""The columns of comparisons: key figures of `Result.summary` with label and unit, and which ones each table shows."""
 
 from __future__ import annotations
 
@@ -134,6 +134,40 @@ MEASURES: Final[Mapping[str, Measure]] = {
     "sensitive_p75_speedup": Measure("p75 speed-up", missing=_NONE_SENSITIVE),
 }
 """The figures by their keys in `Result.summary` and `Result.compare`."""
+
+# The columns of comparisons: keys of `Result.summary`, or of a row of `Result.compare`.
+OF_COMMAND: Final = (
+    *("mean_turnaround", "makespan", "utilization", "mean_wait", "mean_slowdown"),
+    *("sensitive_run_time_p75", "speedup"),
+)
+"""Columns of `topoplace simulate` with several policies."""
+OF_LOG: Final = (
+    *("mean_turnaround", "makespan", "utilization", "mean_wait", "mean_slowdown"),
+    "mean_slowdown_with_wait",
+)
+"""The same for job logs, which do not contain how jobs communicate."""
+OF_SERVICE: Final = (
+    *("mean_turnaround", "makespan", "utilization", "nvlink_use", "mean_wait", "mean_slowdown"),
+    *("mean_slowdown_with_wait", "mean_utility", "slo_violations"),
+)
+"""The same with a performance profile, which contains how jobs slow each other down (SC'17)."""
+OF_MAPA: Final = (
+    *("mean_turnaround", "makespan", "utilization", "mean_wait", "sensitive_run_time_p75"),
+    *("sensitive_effective_bandwidth_p50", "speedup", "sensitive_p75_speedup"),
+)
+"""The same with MAPA's equation of run times."""
+OF_SWEEP: Final = (
+    *("mean_turnaround", "makespan", "utilization", "mean_wait", "wait_p99"),
+    *("mean_slowdown", "mean_slowdown_with_wait"),
+    *("sensitive_run_time_p75", "sensitive_effective_bandwidth_p50", "rejected"),
+)
+"""Columns of sweeps."""
+OF_PAGE: Final = (
+    *("mean_turnaround", "makespan", "throughput", "utilization", "nvlink_use", "mean_wait", "wait_p90"),
+    *("mean_slowdown", "mean_slowdown_with_wait", "mean_utility", "slo_violations", "rejected"),
+    *("sensitive_run_time_p75", "sensitive_effective_bandwidth_p50"),
+)
+"""Columns of the report's page."""
 
 
 def heads(keys: Iterable[str], *, has_units: bool) -> list[str]:

@@ -22,8 +22,8 @@ from topoplace.jobs.groups import GPU
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.objectives.communication import RING_KINDS, measured, task_flows
 from topoplace.objectives.job_bandwidth import bandwidth_scores
-from topoplace.topology.links.link import PATH_KINDS, Link, LinkKind
-from topoplace.topology.links.rates import Rates
+from topoplace.topology.links.link_kinds import PATH_KINDS, Link, LinkKind
+from topoplace.topology.links.nccl_rates import Rates
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:

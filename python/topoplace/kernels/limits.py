@@ -1,4 +1,4 @@
-"""A deadline for all searches of a thread, whatever their own limits, for callers of code that searches."""
+"""Limits for several searches together: a deadline for all searches of a thread, and a budget of search tree nodes."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from itertools import islice
 from threading import local
 from typing import TypeVar
 
-from topoplace import _core
+from topoplace import _checks, _core
 from topoplace.errors import DeadlineError
+from topoplace.kernels.arguments import INT64_MAX, node_limit
 
 _T = TypeVar("_T")
 _ITEMS_A_LOOK = 256
@@ -83,3 +84,37 @@ def until_deadline(items: Iterable[_T]) -> Iterator[_T]:
 def _set(end: float | None) -> None:
     _ends.end = end
     _core.set_deadline(None if end is None else end - time.monotonic())
+
+
+class WorkBudget:
+    """Search tree nodes that several searches may visit together: at least 0, or None for no limit."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self, nodes: int | None = None) -> None:
+        self._left = (
+            None if nodes is None else _checks.integer(nodes, "nodes", ValueError, low=0, high=INT64_MAX)
+        )
+
+    @property
+    def left(self) -> int | None:
+        """Return the number of nodes left; None if there is no limit."""
+        return self._left
+
+    @property
+    def spent(self) -> bool:
+        """Return True if no node is left."""
+        return self._left == 0
+
+    def limit(self, max_nodes: int | None) -> int | None:
+        """Return the node limit of the next search: the smaller of `max_nodes` and the remaining nodes."""
+        max_nodes = node_limit(max_nodes)
+        if self._left is None or max_nodes is None:
+            return max_nodes if self._left is None else self._left
+        return min(max_nodes, self._left)
+
+    def charge(self, nodes: int) -> None:
+        """Subtract the nodes that a search visited."""
+        nodes = _checks.integer(nodes, "nodes", ValueError, low=0, high=INT64_MAX)
+        if self._left is not None:
+            self._left = max(0, self._left - nodes)

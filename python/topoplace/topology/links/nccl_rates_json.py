@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Final, cast
 
 from topoplace import _checks
-from topoplace.topology.links.rates import Rates
+from topoplace.topology.links.nccl_rates import Rates
 
 FORMAT: Final = "topoplace.rates"
 VERSION: Final = 1

@@ -12,11 +12,12 @@ from enum import IntEnum
 from itertools import pairwise
 from types import MappingProxyType
 
-from topoplace import _above, _checks
-from topoplace.topology.links.link_catalogue import SPEEDS
+from topoplace import _checks
+from topoplace._lazy import above
+from topoplace.topology.links.link_kinds import SPEEDS
 
-_parsed: Callable[[str], Rates] = _above.given("parsed_rates")
-_written: Callable[[Rates], str] = _above.given("written_rates")
+_parsed: Callable[[str], Rates] = above("parsed_rates")
+_written: Callable[[Rates], str] = above("written_rates")
 
 
 class PathType(IntEnum):
