@@ -29,6 +29,7 @@ TEXTS = {
     "JobId=7 JobName=train\n   UserId=a\n": "line 1: this is jobs as `scontrol show job` prints them",
     "NAME READY STATUS RESTARTS AGE\nx 1/1 Running 0 1d\n": "line 1: this is pods as `kubectl get pods` prints",
     "Name: x\nNamespace: y\nContainers:\n  c:\n": "line 3: this is a pod as `kubectl describe pod` prints it",
+    "physicalCluster:\n  cellTypes:\n": "line 1: this is a configuration of HiveD",
     "ConstrainDevices=yes\n": "line 1: this is cgroup.conf of Slurm",
     "ClusterName=c\nSlurmctldHost=h\n": "line 1: this is a configuration file of Slurm",
     "+--+\n| npu-smi 23.0 |\n": "line 2: this is `npu-smi` of Ascend",

@@ -209,6 +209,12 @@ TOOLS = (
         f"give what {_NODES} prints",
     ),
     Unread(
+        "a configuration of HiveD",
+        r"^[ \t]*(?:physicalCluster|cellTypes):",
+        "its cells do not tell how the GPUs are connected",
+        f"give what {_NODES} prints",
+    ),
+    Unread(
         "cgroup.conf of Slurm",
         r"^[ \t]*(?:Constrain(?:Devices|Cores|RAMSpace)|CgroupPlugin|CgroupMountpoint)[ \t]*=",
         "it has no nodes",
