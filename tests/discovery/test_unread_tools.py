@@ -105,7 +105,7 @@ def test_the_refusal_names_the_tool(text: str) -> None:
 def test_each_row_of_the_table_has_a_text() -> None:
     said = [refusal(discovery.read, text) for text in TEXTS]
     unseen = {
-        tool.name for tool in unread_tools.TOOLS if not any(f"this is {tool.name}: " in one for one in said)
+        tool.name for tool in unread_tools.tools() if not any(f"this is {tool.name}: " in one for one in said)
     }
     assert not unseen
 
