@@ -8,7 +8,7 @@ import pytest
 
 import topoplace as tp
 from topoplace.engine.machine_state import ClusterView
-from topoplace.objectives.expected_fragmentation import TypicalJobs
+from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
 from topoplace_lab.sharing.fragments import gpus_left
 
 NAMES = tp.policies.names(sharing=True)

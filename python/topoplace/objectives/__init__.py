@@ -7,8 +7,6 @@ To change:
 - SC'17's utility: `utility.py`; as the authors' code has it `authors_utility.py`; eq. 2 as printed
   `printed_utility.py`.
 - How long a job communicates: `communication.py`; the GB/s behind that: `job_bandwidth.py`.
-- Free GPUs that typical jobs could not use (FGD): `expected_fragmentation.py`,
-  `cpp/src/cluster/fragmentation.cpp`.
 """
 
 from __future__ import annotations

@@ -137,7 +137,7 @@ PARTS: Final = (
     Part(
         "section 5.4",
         "the service: it consumes telemetry and waits for jobs",
-        ("policies/drmaestro/service.py", "engine/telemetry.py", "simulate/monitoring.py"),
+        ("policies/drmaestro/service.py", "telemetry.py", "simulate/monitoring.py"),
         ("5.4 service",),
         "in the simulator; the thesis extends Kubernetes and reads Heapster",
     ),

@@ -110,7 +110,7 @@ PARTS: Final = (
     Part(
         "section 5.1",
         "NVLink traffic and run times of a live host",
-        ("discovery/live/counters.py", "jobs/performance_profile.py"),
+        ("measuring/counters.py", "jobs/performance_profile.py"),
         note="`topoplace profile record` and `profile build`; tested with stand-ins of NVML and DCGM",
     ),
     Part(

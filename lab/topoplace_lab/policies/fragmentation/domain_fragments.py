@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_conditions import Conditions
     from topoplace.engine.machines.machine_options import Choice
-    from topoplace.objectives.expected_fragmentation import TypicalJobs
+    from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
     from topoplace_lab.sharing.ranked_machines import RankedForJob
 
     Ints = NDArray[np.int64]
