@@ -47,7 +47,6 @@ def test_values_between_the_limits_are_accepted(
         (tp.policies.TopoAware, "memory_bandwidth", 0.0),
         (tp.policies.TopoAware, "utility", 0.5),
         (tp.policies.Preserve, "force_eq2", 1),
-        (tp.policies.Preserve, "tie_break", 3),
         (tp.policies.Greedy, "timeout", "1"),
         (tp.policies.DotProduct, "rounded", 0),
         (tp.policies.DRMaestro, "network_aware", 1),
