@@ -13,7 +13,6 @@ from topoplace import _checks
 from topoplace.errors import JobGraphError, KubernetesError, SnapshotError, TopologyError
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.snapshot.idle_cluster import idle
 from topoplace.snapshot.records import (
     MOST_GPUS,
     MOST_JOBS,
@@ -27,6 +26,7 @@ from topoplace.snapshot.records import (
     with_models_of,
 )
 from topoplace.topology.topology import Topology
+from topoplace_hosts.idle_cluster import idle
 from topoplace_hosts.kubernetes.objects.fields import check_depth, mapping
 from topoplace_hosts.kubernetes.objects.node import Node, node
 from topoplace_hosts.kubernetes.objects.pod import Place, Pod, Repulsion

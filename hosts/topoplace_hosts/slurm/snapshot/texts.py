@@ -13,7 +13,6 @@ from topoplace.discovery.text.host_list import expanded
 from topoplace.errors import JobGraphError, SnapshotError, TopologyError
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.snapshot.idle_cluster import idle
 from topoplace.snapshot.records import (
     MOST_GPUS,
     MOST_JOBS,
@@ -28,6 +27,7 @@ from topoplace.snapshot.records import (
     with_models_of,
 )
 from topoplace.topology.topology import Topology
+from topoplace_hosts.idle_cluster import idle
 from topoplace_hosts.requested_job import RequestedJob
 from topoplace_hosts.slurm import gres, request, task_places
 from topoplace_hosts.slurm.own_nodes import OwnNodes
