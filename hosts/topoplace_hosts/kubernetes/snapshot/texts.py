@@ -13,20 +13,9 @@ from topoplace import _checks
 from topoplace.errors import JobGraphError, KubernetesError, SnapshotError, TopologyError
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.snapshot.records import (
-    MOST_GPUS,
-    MOST_JOBS,
-    Gathered,
-    RunningJob,
-    Scheduler,
-    Snapshot,
-    WaitingJob,
-    lowest_free,
-    moment,
-    with_models_of,
-)
+from topoplace.snapshot.records import RunningJob, Scheduler, Snapshot, WaitingJob
 from topoplace.topology.topology import Topology
-from topoplace_hosts.idle_cluster import idle
+from topoplace_hosts.gathered import MOST_GPUS, MOST_JOBS, Gathered, idle, lowest_free, moment, with_models_of
 from topoplace_hosts.kubernetes.objects.fields import check_depth, mapping
 from topoplace_hosts.kubernetes.objects.node import Node, node
 from topoplace_hosts.kubernetes.objects.pod import Place, Pod, Repulsion

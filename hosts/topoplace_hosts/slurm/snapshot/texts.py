@@ -13,21 +13,9 @@ from topoplace.discovery.text.host_list import expanded
 from topoplace.errors import JobGraphError, SnapshotError, TopologyError
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.snapshot.records import (
-    MOST_GPUS,
-    MOST_JOBS,
-    Gathered,
-    RunningJob,
-    Scheduler,
-    Snapshot,
-    WaitingJob,
-    lowest_free,
-    moment,
-    on_each_machine,
-    with_models_of,
-)
+from topoplace.snapshot.records import RunningJob, Scheduler, Snapshot, WaitingJob, on_each_machine
 from topoplace.topology.topology import Topology
-from topoplace_hosts.idle_cluster import idle
+from topoplace_hosts.gathered import MOST_GPUS, MOST_JOBS, Gathered, idle, lowest_free, moment, with_models_of
 from topoplace_hosts.requested_job import RequestedJob
 from topoplace_hosts.slurm import gres, request, task_places
 from topoplace_hosts.slurm.own_nodes import OwnNodes
