@@ -97,30 +97,25 @@ class SlurmTexts:
 
     def snapshot(self, topology: Topology | None) -> Snapshot:
         """Return the snapshot; topology: the cluster, or one node; None takes it from the nodes' Gres."""
-        return snapshot_of(self, topology)
-
-
-def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
-    """Return the snapshot; topology: the cluster, or one node; None takes it from the nodes' Gres."""
-    if not texts.nodes:
-        raise SnapshotError("there are jobs and no nodes; add what `scontrol show node -d` prints")
-    if len(texts.jobs) > MOST_JOBS:
-        raise SnapshotError(f"more than {MOST_JOBS} jobs")
-    found = idle(lambda template: _nodes(texts, template), topology)
-    found.scheduler = _SLURM
-    choice = NodeChoice(texts.facts)
-    for job in texts.jobs:
-        if job.runs:
-            _add_running(found, job, choice)
-    _hold_others(found, texts)
-    kinds = GpuKinds(found.cluster.topology, lambda: _nodes(texts, None))
-    alone = {job.job_id for job in texts.jobs}
-    for job in texts.jobs:
-        if job.waits and not job.runs:
-            _add_waiting(found, job, choice, kinds, alone)
-    found.notes += _left_out(texts.jobs)
-    found.notes += _without_gpus(texts.jobs, found.cluster.topology)
-    return found.finished()
+        if not self.nodes:
+            raise SnapshotError("there are jobs and no nodes; add what `scontrol show node -d` prints")
+        if len(self.jobs) > MOST_JOBS:
+            raise SnapshotError(f"more than {MOST_JOBS} jobs")
+        found = idle(lambda template: _nodes(self, template), topology)
+        found.scheduler = _SLURM
+        choice = NodeChoice(self.facts)
+        for job in self.jobs:
+            if job.runs:
+                _add_running(found, job, choice)
+        _hold_others(found, self)
+        kinds = GpuKinds(found.cluster.topology, lambda: _nodes(self, None))
+        alone = {job.job_id for job in self.jobs}
+        for job in self.jobs:
+            if job.waits and not job.runs:
+                _add_waiting(found, job, choice, kinds, alone)
+        found.notes += _left_out(self.jobs)
+        found.notes += _without_gpus(self.jobs, found.cluster.topology)
+        return found.finished()
 
 
 # ---- nodes -----------------------------------------------------------------------------------------------------
