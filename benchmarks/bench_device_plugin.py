@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from kubelet import Kubelet, PluginCalls
 from topoplace import machines
 from topoplace_hosts.kubernetes.device_plugin import DevicePlugin, PreferredAllocation
-from topoplace_hosts.kubernetes.testing.kubelet import Kubelet, PluginCalls
 
 NAMES = ("dgx1-v100", "dgx-h100", "dgx2")
 

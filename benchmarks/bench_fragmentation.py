@@ -17,10 +17,10 @@ import time
 from collections.abc import Sequence
 
 import topoplace as tp
-from topoplace.text_formats import packed
 from topoplace_lab.research.trace_nodes import read_nodes
-from topoplace_lab.sharing.typical_jobs import TypicalJobs
+from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
 from topoplace_lab.simulate import read_workload
+from topoplace_lab.simulate.workloads import packed
 
 RATIO = 1.3
 POLICIES = (

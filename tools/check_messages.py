@@ -9,39 +9,26 @@ from pathlib import Path
 from grpc_tools import protoc
 
 INTEGRATIONS = Path(__file__).parents[1] / "hosts" / "topoplace_hosts"
-BYTES_PER_LINE = 50
 
 
-def compiled(proto: Path) -> str:
-    """Return the module with the descriptor of a .proto file."""
+def compiled(proto: Path) -> bytes:
+    """Return the descriptors in a .proto file, as a FileDescriptorSet."""
     with tempfile.TemporaryDirectory() as directory:
         out = Path(directory) / "descriptor"
         if protoc.main(["protoc", f"-I{proto.parent}", f"--descriptor_set_out={out}", str(proto)]):
             sys.exit(f"{proto} does not compile")
-        data = out.read_bytes()
-    lines = [data[i : i + BYTES_PER_LINE].hex() for i in range(0, len(data), BYTES_PER_LINE)]
-    quoted = "\n".join(f'    "{line}"' for line in lines)
-    return f'''"""The descriptors in {proto.name}, as a FileDescriptorSet; `make messages` wrote them."""
-
-from __future__ import annotations
-
-from typing import Final
-
-SERIALISED: Final = bytes.fromhex(
-{quoted}
-)
-'''
+        return out.read_bytes()
 
 
 def main(arguments: list[str]) -> int:
-    """Check the committed modules, or write them with --write; return 1 if one is stale, else 0."""
+    """Check the committed descriptors, or write them with --write; return 1 if one is stale, else 0."""
     stale = False
     for proto in sorted(INTEGRATIONS.rglob("*.proto")):
-        module, fresh = proto.with_name("_descriptor.py"), compiled(proto)
+        kept, fresh = proto.with_suffix(".binpb"), compiled(proto)
         if "--write" in arguments:
-            module.write_text(fresh, "utf-8")
-        elif not module.exists() or module.read_text("utf-8") != fresh:
-            print(f"{module} is stale: run `make messages` and commit it")
+            kept.write_bytes(fresh)
+        elif not kept.exists() or kept.read_bytes() != fresh:
+            print(f"{kept} is stale: run `make messages` and commit it")
             stale = True
     return int(stale)
 

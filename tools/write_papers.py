@@ -13,9 +13,10 @@ import resource
 import sys
 from pathlib import Path
 
-from topoplace_lab.papers import page, record
-from topoplace_lab.papers.record import Record
-from topoplace_lab.report.interval_plot import against_paper
+from paper_pages import coverage, page, record
+from paper_pages.interval_plot import against_paper
+from paper_pages.record import Record
+
 from topoplace_lab.simulate.processes import Runner
 
 NAMES = ("mapa", "sc17", "tsubame", "gpuaas", "drmaestro")
@@ -56,8 +57,7 @@ def write(folder: Path) -> None:
     """Write the pages and pictures of the records to a folder."""
     papers, records = [], {}
     for name in NAMES:
-        coverage = importlib.import_module(f"topoplace_lab.papers.{name}.coverage")
-        paper = page.Paper(name, coverage.TITLE, coverage.INTRODUCTION, coverage.PARTS)
+        paper = coverage.of_paper(name)
         papers.append(paper)
         records[name] = record.read(FOLDER / f"{name}.json")
         picture = f"{name}.svg"

@@ -15,7 +15,7 @@ from timing.yardstick import Yardstick
 
 
 def mapa(_: Yardstick) -> Iterator[Bar]:
-    seconds, _jobs = timed(partial(bench_simulate.twenty_runs, "lexicographic"))
+    seconds, _jobs = timed(partial(bench_simulate.twenty_runs, "ours"))
     yield Bar("300 jobs x 4 policies x 5 machines, simulated", 2, seconds, "s")
 
 

@@ -21,7 +21,6 @@ FORMATS: Final = (
         "Kubernetes nodes", "topoplace_hosts.kubernetes.texts.kubernetes_labels", rank=1, in_manifests=True
     ),
     Format("HyperNodes of Volcano", "topoplace_hosts.kubernetes.texts.volcano", rank=1, in_manifests=True),
-    Format("HiveD configuration", "topoplace_hosts.kubernetes.texts.hived", rank=1, in_manifests=True),
     Format("Topograph model", "topoplace_hosts.kubernetes.texts.topograph", rank=1, in_manifests=True),
     Format("NetQ", "topoplace_hosts.networks.netq", rank=3),
     Format("ibnetdiscover", "topoplace_hosts.networks.ibnetdiscover", rank=3),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from pathlib import Path
 from typing import Final
 
@@ -13,8 +14,11 @@ from command_line import Call, run
 from distributions import whole
 from offline_commands import NOT_HERE, why_not
 from topoplace import cli
-from topoplace.cli.command_tree import command_tree, leaves
 from topoplace.cli.example_files import content, files
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+
+from write_manual import command_tree, leaves
 
 EXAMPLES: Final = tuple(
     dict.fromkeys(example for leaf in leaves(command_tree(cli.command_parser())) for example in leaf.examples)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,13 @@ import topoplace as tp
 from command_line import Call
 from fake_counters import Library, put_nvml
 from topoplace import cli
-from topoplace.cli.command_tree import command_tree, leaves
 from topoplace_hosts.journal import Entry, Journal, Stage
 from topoplace_lab.papers.claims import ClaimedQuantity
 from topoplace_lab.papers.rules import near
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
+
+from write_manual import command_tree, leaves
 
 WITHOUT_RESULTS = {
     *("explore", "report", "help"),

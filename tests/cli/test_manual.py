@@ -13,11 +13,11 @@ import pytest
 
 from command_line import run
 from topoplace import cli
-from topoplace.cli.command_tree import command_tree, leaves
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tools"))
 
 import write_manual
+from write_manual import command_tree, leaves
 
 
 @pytest.fixture(scope="module")

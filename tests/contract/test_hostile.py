@@ -103,7 +103,7 @@ ENTRANCES: dict[str, Callable[[Any], object]] = {
     "policy": tp.policies.get,
     **{
         name: option(tp.policies.Preserve, name)
-        for name in ("min_effective_bandwidth", "coefficients", "timeout", "tie_break", "force_eq2")
+        for name in ("min_effective_bandwidth", "coefficients", "timeout", "force_eq2")
     },
     "coefficients[0]": lambda value: tp.policies.Preserve(coefficients=[value] * 14),
     "place job": lambda value: tp.policies.Greedy().place(value, CLUSTER),

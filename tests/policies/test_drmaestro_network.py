@@ -13,12 +13,13 @@ import topoplace as tp
 from drmaestro_cases import host_clusters, host_jobs, mixed_clusters
 from thoroughness import thorough
 from topoplace.engine.machine_state import ClusterView
-from topoplace.engine.telemetry import Reading
-from topoplace.policies import DRMaestro, DRMaestroService, InferenceEngine, QueuedJob
+from topoplace.policies import DRMaestro, QueuedJob
 from topoplace.policies.drmaestro import free_resources
 from topoplace.policies.drmaestro.costs import Costs
 from topoplace.policies.drmaestro.free_resources import FreeColumns
 from topoplace.policies.drmaestro.network import NetworkLoad
+from topoplace_lab.policies.drmaestro import DRMaestroService, InferenceEngine
+from topoplace_lab.telemetry import Reading
 
 PROFILES = {"nw": tp.NetworkProfile(0.17, 0.49, 0.085), "bfs": tp.NetworkProfile(0.3, 0.5, 0.0)}
 NOTHING = tp.NetworkProfile(0.0, 0.0)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import runpy
-from itertools import combinations, permutations
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ import topoplace as tp
 from topoplace.engine.plan import QueuedJob
 from topoplace.testing import check_policy
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
-from topoplace_lab.papers.mapa import MACHINES, topology_of
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "own_policy.py"
 HighestIds = runpy.run_path(str(EXAMPLE))["HighestIds"]
@@ -285,7 +283,6 @@ def test_below_the_minimum_effective_bandwidth_a_sensitive_job_waits() -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"tie_break": "random"},
         {"timeout": 0},
         {"min_effective_bandwidth": float("nan")},
         {"coefficients": (1.0,)},
@@ -309,78 +306,6 @@ def test_plan_starts_from_the_head_and_sets_aside_what_never_fits() -> None:
     ]
     assert [job_id for job_id, _ in plan.reject] == ["job-1"]
     assert cluster.num_free == 6
-
-
-# ---- the artifact ------------------------------------------------------------------------------------------------
-
-SET_ORDER = {
-    **{(name, 2): (0, 1) for name in ("ring", "star", "clique")},
-    **{(name, 3): (1, 0, 2) for name in ("ring", "clique")},
-    **{(name, 4): (2, 0, 1, 3) for name in ("ring", "clique")},
-    **{("star", k): tuple(range(k)) for k in (3, 4, 5)},
-    **{("ring", 5): (3, 2, 0, 1, 4), ("clique", 5): (3, 0, 1, 2, 4)},
-}
-
-
-def artifact_choice(
-    policy: str, job: tp.JobGraph, topology: tp.Topology, free: tuple[int, ...]
-) -> tuple[int, ...]:
-    """The artifact's rules as loops: every set in its order, every order of it, the first strict maximum."""
-    key = SET_ORDER[job.name, job.num_tasks]
-    sets = sorted(combinations(free, job.num_tasks), key=lambda s: [s[i] for i in key])
-    edges = [(a, b) for a, b, _ in job.edges] * (2 if (job.name, job.num_tasks) == ("ring", 2) else 1)
-    classes = tp.objectives.link_class(topology)
-    model = tp.objectives.EffectiveBandwidth()
-
-    def aggregated(gpus: tuple[int, ...]) -> float:
-        return sum(topology.bandwidth(gpus[a], gpus[b]) for a, b in edges)
-
-    def effective(gpus: tuple[int, ...]) -> float:
-        used = [int(classes[gpus[a], gpus[b]]) for a, b in edges]
-        return model.of_counts(used.count(0), used.count(1), used.count(2))
-
-    def preserved(gpus: tuple[int, ...]) -> float:
-        rest = [gpu for gpu in free if gpu not in gpus]
-        return sum(topology.bandwidth(u, v) for u, v in combinations(rest, 2) if classes[u, v] < 2)
-
-    if policy == "mapa-topo-aware":
-        size = 3 if topology.num_gpus == 6 else 4
-        near = [s for s in sets if len({gpu // size for gpu in s}) == 1]
-        if job.num_tasks < size and near:
-            return near[0]
-    if policy in ("mapa-topo-aware", "baseline"):
-        return max(permutations(sets[0]), key=aggregated)
-    candidates = [gpus for s in sets for gpus in permutations(s)]
-    if policy == "mapa-preserve":
-        score = effective if job.bandwidth_sensitive else lambda gpus: (preserved(gpus), aggregated(gpus))
-        return max(candidates, key=score)
-    return max(candidates, key=aggregated)
-
-
-@pytest.mark.parametrize("name", MAPA)
-@pytest.mark.parametrize("machine", MACHINES)
-@given(data=st.data())
-@settings(max_examples=8)
-def test_artifact_tie_break_against_its_rules(name: str, machine: str, data: st.DataObject) -> None:
-    topology = topology_of(machine)
-    pattern = data.draw(st.sampled_from([tp.JobGraph.ring, tp.JobGraph.star, tp.JobGraph.clique]))
-    job = pattern(data.draw(st.integers(2, 5))).with_(bandwidth_sensitive=data.draw(st.booleans()))
-    most = min(topology.num_gpus, 8)
-    free = tuple(sorted(data.draw(st.sets(st.integers(0, topology.num_gpus - 1), min_size=5, max_size=most))))
-    cluster = tp.Cluster(topology)
-    busy = sorted(set(range(topology.num_gpus)) - set(free))
-    if busy:
-        cluster.allocate("other", busy)
-    placement = tp.policies.get(name, tie_break="artifact").place(job, cluster)
-    assert placement is not None
-    assert placement.gpus == artifact_choice(name, job, topology, free)
-
-
-@pytest.mark.parametrize("job", [tp.JobGraph.ring(6), tp.JobGraph.chain(3), tp.JobGraph.tree(4)])
-def test_artifact_order_is_not_guessed(job: tp.JobGraph) -> None:
-    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
-    with pytest.raises(ValueError, match="rings, stars and cliques of 1 to 5 tasks"):
-        tp.policies.get("mapa-greedy", tie_break="artifact").place(job, cluster)
 
 
 def test_a_search_without_end_stops_at_the_same_place_every_time():
@@ -417,9 +342,6 @@ def test_without_sockets_it_says_that_it_is_baseline() -> None:
     assert placed is not None
     assert placed.gpus == (0, 1)
     assert policy.place(job, tp.Cluster(topology)) == placed  # it says so once
-    tp.policies.MapaTopoAware(tie_break="artifact").place(
-        job, tp.Cluster(tp.Topology.from_links(2, [(0, 1, 1.0)]))
-    )
 
 
 def test_a_later_socket_may_have_the_lower_gpus() -> None:

@@ -88,7 +88,7 @@ def test_small_gangs_get_the_best_of_all_placements(objective: Literal["sum", "b
 class SlowestLinkFirst(tp.policies.Greedy):
     """A policy that takes the fastest slowest link, and of these the largest sum."""
 
-    def search(
+    def best_within(
         self,
         job: tp.JobGraph,
         cluster: tp.Cluster,

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 import topoplace as tp
-from topoplace.policies import InferenceEngine, LeastTime, NodeQueue
+from topoplace.policies import LeastTime, NodeQueue
 from topoplace.policies.drmaestro.costs import Costs
+from topoplace_lab.policies.drmaestro import DRMaestroService, InferenceEngine
 from topoplace_lab.sharing.sharing_policy import SharingPolicy
 
 LIMITS: list[tuple[Callable[..., Any], str, float, float]] = [
@@ -46,12 +47,11 @@ def test_values_between_the_limits_are_accepted(
         (tp.policies.TopoAware, "memory_bandwidth", 0.0),
         (tp.policies.TopoAware, "utility", 0.5),
         (tp.policies.Preserve, "force_eq2", 1),
-        (tp.policies.Preserve, "tie_break", 3),
         (tp.policies.Greedy, "timeout", "1"),
         (tp.policies.DotProduct, "rounded", 0),
         (tp.policies.DRMaestro, "network_aware", 1),
         (tp.policies.DRMaestro, "retry", 1),
-        (tp.policies.DRMaestroService, "engine", "mine"),
+        (DRMaestroService, "engine", "mine"),
     ],
 )
 def test_values_of_another_kind_are_refused_by_name(
@@ -88,7 +88,7 @@ def test_defaults() -> None:
     )
     assert (policy.max_postponements, policy.window) == (10, 512)
     assert repr(policy) == "DRMaestro(disaggregate=True, network_aware=False)"
-    service = tp.policies.DRMaestroService()
+    service = DRMaestroService()
     assert (service.network_aware, service.retry, service.engine.min_runs) == (True, False, 4)
     for mapa in (tp.policies.Greedy(), tp.policies.Preserve()):
         assert mapa.max_nodes == 2_000_000

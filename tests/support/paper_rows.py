@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
-from topoplace_lab.papers import record
 from topoplace_lab.papers.claims import FITTED, IDENTITY, RESULTS, PaperClaim
-from topoplace_lab.papers.coverage import Part
 from topoplace_lab.papers.rules import DIFFERS
 
-_KEPT = Path(__file__).parents[2] / "lab/tests/papers/kept"
+_REPOSITORY = Path(__file__).parents[2]
+sys.path.insert(0, str(_REPOSITORY / "tools"))
+
+from paper_pages import coverage, record  # noqa: E402
+
+_KEPT = _REPOSITORY / "lab/tests/papers/kept"
 
 
 def by_id(claims: Iterable[PaperClaim]) -> dict[str, PaperClaim]:
@@ -47,13 +51,13 @@ def assert_claims_kept(claims: Iterable[PaperClaim], paper: str) -> None:
     assert [kept for kept, _ in same] == [now for _, now in same]
 
 
-def assert_covered(claims: Iterable[PaperClaim], parts: Sequence[Part], not_here: Sequence[str] = ()) -> None:
-    """Every row belongs to a part of the paper, and every part's rows exist.
+def assert_covered(claims: Iterable[PaperClaim], paper: str, not_here: Sequence[str] = ()) -> None:
+    """Every row belongs to a part of the paper in tools/paper_pages/PAPER.toml, and every part's rows exist.
 
     not_here: beginnings of ids that only a full run or another option prints.
     """
     ids = [claim.id for claim in claims]
-    listed = [row for part in parts for row in part.rows]
+    listed = [row for part in coverage.of_paper(paper).parts for row in part.rows]
     assert [name for name in ids if not name.startswith(tuple(listed))] == []
     assert [row for row in listed if not any(name.startswith(row) for name in (*ids, *not_here))] == []
 

@@ -16,7 +16,6 @@ from recorded import page as recorded_page
 from reference import c, cpp, python_api
 
 from topoplace import cli
-from topoplace.cli.command_tree import command_tree
 
 _ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(_ROOT / "tools"), str(_ROOT / "benchmarks")]
@@ -83,7 +82,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     made |= {f"reference/{page}": text for page, text in python_api().items()}
     made |= {_EXAMPLES: _examples(), "reference/c.md": c(), "reference/cpp.md": cpp()}
     made |= {f"{_TRY}/{name}": text for name, text in recorded_page().items()}
-    made |= {"command-line.md": write_manual.markdown(command_tree(cli.command_parser()))}
+    made |= {"command-line.md": write_manual.markdown(write_manual.command_tree(cli.command_parser()))}
     made |= {
         "trust.md": write_trust.text(),
         "published.md": published.page(),

@@ -13,6 +13,7 @@ _EXTRAS = {
     "topoplace_hosts.ray": "Exact GPUs for the tasks and actors of Ray.",
     "topoplace_hosts.kubernetes.testing": "A simulated API server of Kubernetes.",
     "topoplace_hosts.slurm.testing": "A toy Slurm of the real daemons.",
+    "topoplace_lab.policies.drmaestro": "DRMaestro as a service that learns from telemetry.",
     "topoplace.testing.strategies": "Hypothesis strategies for topologies, jobs, hosts and clusters.",
 }
 """Public modules that need an optional package, and for which `topoplace` has no attribute."""

@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("grpc", reason="the extra kubernetes is not installed")
 
-from topoplace_hosts.kubernetes.testing.kubelet import Kubelet
+from kubelet import Kubelet
 
 WAIT = 60.0
 

@@ -19,11 +19,11 @@ from kubernetes_objects import pod_json
 
 grpc = pytest.importorskip("grpc", reason="the extra kubernetes is not installed")
 
+from kubelet import Kubelet  # noqa: E402
 from topoplace_hosts.kubernetes.client.access import Access  # noqa: E402
 from topoplace_hosts.kubernetes.device_plugin import DevicePlugin, PreferredAllocation  # noqa: E402
 from topoplace_hosts.kubernetes.objects.annotations import GPUS  # noqa: E402
 from topoplace_hosts.kubernetes.testing import ApiServer  # noqa: E402
-from topoplace_hosts.kubernetes.testing.kubelet import Kubelet  # noqa: E402
 from waiting import WAIT  # noqa: E402
 
 QUESTIONS = 2500 if os.environ.get("TOPOPLACE_KUBERNETES_DEEP") == "1" else 40

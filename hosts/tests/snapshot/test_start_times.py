@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from scontrol_texts import node, running, waiting
 from topoplace.snapshot import RunningJob, Snapshot, WaitingJob, start_times, when
-from topoplace.snapshot.records import Gathered
+from topoplace_hosts.gathered import Gathered
 
 BUSY = node("n1", 4, "0,2-3") + node("n2", 4, "0-3")
 HELD = running("17", "n1", "0,2-3") + running("19", "n2", "0-3", ran="00:10:00", limit="05:00:00")

@@ -81,7 +81,7 @@ def test_an_interrupted_recording_ends_its_program(
         assert not wait(0.01)  # starts the program
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("topoplace.discovery.live.counters.record", record)
+    monkeypatch.setattr("topoplace_lab.measuring.counters.record", record)
     ended: list[int] = []
     terminate = subprocess.Popen.terminate
     monkeypatch.setattr(

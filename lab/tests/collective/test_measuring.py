@@ -13,9 +13,9 @@ import pytest
 import fake_nccl_tests
 import topoplace as tp
 from topoplace import collective
-from topoplace.discovery.live.nccl_tests import AllReducePerf
 from topoplace_lab import measuring
 from topoplace_lab.measuring import Efficiency, MeasuredSet, Measurements
+from topoplace_lab.measuring.nccl_tests import AllReducePerf
 
 DGX1 = tp.machines.get("dgx1-v100")
 RATES = collective.PRESETS["nccl-2.30"]

@@ -8,8 +8,8 @@ import pytest
 
 import topoplace as tp
 from topoplace.engine.machine_state import ClusterView
+from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
 from topoplace_lab.sharing.fragments import gpus_left
-from topoplace_lab.sharing.typical_jobs import TypicalJobs
 
 NAMES = tp.policies.names(sharing=True)
 

@@ -15,15 +15,15 @@ REPOSITORY = Path(__file__).parents[3]
 sys.path.insert(0, str(REPOSITORY / "tools"))
 
 import write_papers  # noqa: E402
+from paper_pages import page, record  # noqa: E402
+from paper_pages.coverage import Paper, Part  # noqa: E402
+from paper_pages.interval_plot import against_paper  # noqa: E402
+from paper_pages.record import Record, RecordRow  # noqa: E402
 
 from topoplace.drawing import figures  # noqa: E402
-from topoplace_lab.papers import page, record  # noqa: E402
 from topoplace_lab.papers.claims import IDENTITY, RESULTS, ClaimedQuantity, PaperClaim  # noqa: E402
-from topoplace_lab.papers.coverage import Part  # noqa: E402
-from topoplace_lab.papers.record import Record, RecordRow  # noqa: E402
 from topoplace_lab.papers.rules import near, ordered  # noqa: E402
 from topoplace_lab.report import looks  # noqa: E402
-from topoplace_lab.report.interval_plot import against_paper  # noqa: E402
 from topoplace_lab.simulate.samples import Sample  # noqa: E402
 
 
@@ -50,7 +50,7 @@ def claims() -> list[PaperClaim]:
 
 
 PARTS = (Part("Table 1", "speeds", ("machines",), ("1.2",)), Part("Fig. 2", "order", (), ("1.20",)))
-PAPER = page.Paper("mine", "A paper", "It asks. We get {1.2}.", PARTS)
+PAPER = Paper("mine", "A paper", "It asks. We get {1.2}.", PARTS)
 
 
 def test_a_record_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_page_says_what_the_rows_say() -> None:
     )  # neither Table 1's, nor twice
     assert "reproduced † |" in text
     with pytest.raises(KeyError, match="no row"):
-        page.page(page.Paper("mine", "A paper", "{no row}", PARTS), Record.of(claims(), (), 1.0), [])
+        page.page(Paper("mine", "A paper", "{no row}", PARTS), Record.of(claims(), (), 1.0), [])
 
 
 def test_pictures_show_results_with_a_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

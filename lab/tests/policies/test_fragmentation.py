@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace._core import Fragmentation
 from topoplace.topology.fabric import Fabric, Level
-from topoplace_lab.sharing.typical_jobs import TypicalJobs
+from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
 from topoplace_lab.simulate import Workload
 
 

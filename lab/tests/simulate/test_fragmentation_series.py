@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.moving import MakingRoom
-from topoplace_lab.sharing.typical_jobs import TypicalJobs
+from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
 from topoplace_lab.simulate import (
     JobRecord,
     MoveTimes,

@@ -126,7 +126,7 @@ def _share_read(file: IO[Any]) -> Callable[[], float] | None:
 
 def recorded(source: str | None) -> Recorded | None:
     """Return Slurm's own results for the jobs of a dump of sacct; None for other files, and for standard input."""
-    from topoplace.text_formats import packed
+    from topoplace_lab.simulate.workloads import packed
     from topoplace_lab.simulate.workloads.batch_systems import sacct
 
     if source in (None, "-"):

@@ -15,7 +15,7 @@ from topoplace.cli import flags, gpu_list, options, writing
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from topoplace.discovery.live.counters import CounterTraffic
+    from topoplace_lab.measuring.counters import CounterTraffic
 
 _MAX_GPUS = 4096
 _MAX_INTERVAL_S = 60.0
@@ -61,7 +61,7 @@ def _record(arguments: argparse.Namespace) -> None:
     output: Path = arguments.output
     gpus = _checked(arguments)
     writing.file(output, inputs=[("--runs", arguments.runs)])
-    from topoplace.discovery.live import counters
+    from topoplace_lab.measuring import counters
 
     runs = arguments.runs and _Runs(arguments.runs, arguments.name)
     wait = _Program(arguments.program, gpus) if arguments.program else _Clock(arguments.seconds)

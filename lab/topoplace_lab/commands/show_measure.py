@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from topoplace.cli import flags, gpu_list, options, reading, writing
 
 if TYPE_CHECKING:
-    from topoplace.discovery.live.nccl_tests import AllReducePerf
     from topoplace.topology.links.nccl_rates import Rates
     from topoplace.topology.topology import Topology
     from topoplace_lab.measuring import MeasuredSet, Measurements
+    from topoplace_lab.measuring.nccl_tests import AllReducePerf
 
 _SETS = 3
 _MOST_SETS = 1000
@@ -97,7 +97,7 @@ def _run(arguments: argparse.Namespace) -> int:
 
 
 def _benchmark(arguments: argparse.Namespace) -> AllReducePerf:
-    from topoplace.discovery.live.nccl_tests import AllReducePerf
+    from topoplace_lab.measuring.nccl_tests import AllReducePerf
 
     with flags.named(program="--program", timeout_s="--timeout"):
         benchmark = AllReducePerf(arguments.program, arguments.message, arguments.timeout)

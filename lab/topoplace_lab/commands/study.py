@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from topoplace.jobs.performance_profile import PerformanceProfile
     from topoplace.topology.topology import Topology
     from topoplace_lab.commands.live_cluster import LiveCluster
-    from topoplace_lab.sharing.typical_jobs import TypicalJobs
+    from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
     from topoplace_lab.simulate import Discipline, PerformanceModel, Result, Workload
     from topoplace_lab.simulate.workloads.batch_systems.sacct import Recorded
 
@@ -295,7 +295,7 @@ class Study:
 
     def _typical(self, source: str | None) -> TypicalJobs | None:
         """Return the typical jobs of the file `source`, by default of the file of jobs; None for the usual jobs."""
-        from topoplace_lab.sharing.typical_jobs import TypicalJobs
+        from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
 
         if source is None:
             return None if self.is_usual else TypicalJobs.of(self.workload.jobs)

@@ -1,9 +1,10 @@
-"""Bandwidths of collectives measured on a machine, compared with plans, and rates corrected by them.
+"""Measured bandwidths of collectives, compared with plans; rates corrected by them; traffic of running jobs.
 
 To change:
 
 - Which sets are measured: `choice_of_sets.py`; runs: `runs.py`; factors for path types: `measurements.py`; how
-  nccl-tests is started: `discovery/live/nccl_tests.py`.
+  nccl-tests is started: `nccl_tests.py`.
+- Counters of the traffic of running jobs: `counters.py`; the output of `dcgmi`: `dcgm_rates.py`.
 """
 
 from __future__ import annotations

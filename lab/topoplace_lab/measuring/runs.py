@@ -6,11 +6,11 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
 
 from topoplace.collective.bandwidth import DEFAULT_RATES, rings
-from topoplace.discovery.live.nccl_tests import AllReducePerf
 from topoplace.discovery.live.programs import NotHereError
 from topoplace.topology.links.nccl_rates import Rates, rates_of
 from topoplace.topology.topology import Topology
 from topoplace_lab.measuring.measurements import MeasuredSet
+from topoplace_lab.measuring.nccl_tests import AllReducePerf
 
 
 def planning_rates(rates: Rates | str) -> Rates:

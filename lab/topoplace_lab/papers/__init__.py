@@ -4,6 +4,5 @@ To change:
 
 - A comparison: `<paper>/rows.py`; its experiment and constants: `<paper>/study.py` and files next to it; a row:
   `claims.py`; rules of verdicts: `rules.py`; numbers of seeds: `seeds.py`.
-- The list of reproduced parts: `coverage.py`, here and in each paper; the pages: `page.py`, `record.py`,
-  `tools/write_papers.py`.
+- The list of reproduced parts and the pages: `tools/paper_pages/`, `tools/write_papers.py`.
 """

@@ -7,6 +7,7 @@ To change:
 - The list of policies: `lab/pyproject.toml`; their order: `_installed.py`.
 - Kueue, Slurm, Volcano, Kubernetes: `schedulers/`; FGD and others that fill clusters: `fragmentation/`, on the machines
   that `sharing/` ranks; the division of a machine's GPUs by their links: `nvidia_allocator.py`.
+- DRMaestro as a service that learns: `drmaestro/`.
 """
 
 from __future__ import annotations

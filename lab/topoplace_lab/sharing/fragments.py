@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from topoplace._core import Fragmentation
     from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace_lab.sharing.typical_jobs import TypicalJobs
+    from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
 
 
 def fragments_model(typical: TypicalJobs, view: ClusterView, stranded: float = 0.0) -> Fragmentation:

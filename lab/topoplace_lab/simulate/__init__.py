@@ -18,7 +18,6 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from topoplace.engine.telemetry import FinishedRun, Observer, Reading, TelemetryLog
 from topoplace_lab.simulate.disciplines.discipline import Discipline
 from topoplace_lab.simulate.event_loop import simulate
 from topoplace_lab.simulate.fragmentation_series import fragmentation_series
@@ -45,6 +44,7 @@ from topoplace_lab.simulate.workloads.generators import SC17_WEIGHTS
 from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob
 from topoplace_lab.simulate.workloads.trace_readers import read_workload
 from topoplace_lab.simulate.workloads.workload import Workload
+from topoplace_lab.telemetry import FinishedRun, Observer, Reading, TelemetryLog
 
 __all__ = [
     "ENVIRONMENTS",

@@ -38,11 +38,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from topoplace.cluster.hosts import GivenHosts
-    from topoplace.engine.telemetry import Observer
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
     from topoplace_lab.simulate.disciplines.live_queue import Decided
     from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob
+    from topoplace_lab.telemetry import Observer
 
 
 def simulate(

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
+from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
 from topoplace_lab.sharing.fragments import gpus_left
-from topoplace_lab.sharing.typical_jobs import TypicalJobs
 from topoplace_lab.simulate.metrics import JobRecord, Result
 
 if TYPE_CHECKING:

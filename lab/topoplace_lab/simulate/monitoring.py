@@ -7,9 +7,9 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
-from topoplace.engine.telemetry import FinishedRun, Observer, Reading
 from topoplace_lab.simulate.performance.models import MeteredModel, PerformanceModel
 from topoplace_lab.simulate.ticks import Ticks
+from topoplace_lab.telemetry import FinishedRun, Observer, Reading
 
 if TYPE_CHECKING:
     from topoplace_lab.simulate.metrics import JobRecord

@@ -15,7 +15,7 @@ To change:
   schema in `docs/schemas/`.
 - Input of `show`: `described_topology.py`; its sets of GPUs: `collective_sets.py`.
 - The page of `explore`: `explorer/`.
-- Completion in shells: `commands/completion.py`; the parser as data for the manual: `command_tree.py`.
+- Completion in shells: `commands/completion.py`; the manual: `tools/write_manual.py`.
 - Files that the examples of `--help` name: `example_files.py`.
 """
 

@@ -5,7 +5,7 @@ it gets a path. Only `live` queries the machine it runs on.
 
 To change:
 
-- A format: its module, and its line in `registry.py`; texts that no reader reads: `unread_tools.py`.
+- A format: its module, and its line in `registry.py`; texts that no reader reads: `unread_tools.toml`.
 - GPUs that a text shows in use: the format's `in_use`, and `in_use.py`.
 - Encodings, size limits, XML, YAML, archives, lists of hosts: `text/`.
 """

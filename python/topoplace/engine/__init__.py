@@ -12,6 +12,5 @@ To change:
 - Whether two jobs are interchangeable: `request.py`; what is derived from a cluster: `machine_state.py`; sizes of
   caches: `memo.py`.
 - Jobs that may use only some machines: `confined.py`.
-- The work that `explain` may take: `effort.py`; what observers of a simulation see: `telemetry.py`; MIG slices of a
-  placement: `slices.py`.
+- The work that `explain` may take: `effort.py`; MIG slices of a placement: `slices.py`.
 """

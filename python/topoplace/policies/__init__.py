@@ -31,9 +31,7 @@ if TYPE_CHECKING:
     from topoplace.engine.plan import QueuedJob as QueuedJob
     from topoplace.engine.policy import Policy as Policy
     from topoplace.engine.policy import SearchPolicy as SearchPolicy
-    from topoplace.policies.drmaestro.inference import InferenceEngine as InferenceEngine
     from topoplace.policies.drmaestro.policy import DRMaestro as DRMaestro
-    from topoplace.policies.drmaestro.service import DRMaestroService as DRMaestroService
     from topoplace.policies.least_time.policy import LeastTime as LeastTime
     from topoplace.policies.mapa.baseline import Baseline as Baseline
     from topoplace.policies.mapa.greedy import Greedy as Greedy

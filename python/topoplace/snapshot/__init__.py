@@ -8,7 +8,6 @@ To change:
 
 - Contents of a snapshot: `records.py`; the choice of a text's reader, which topoplace-hosts adds:
   `reading.py`.
-- The nodes of a text on the topology that the caller gives: `idle_cluster.py`.
 - When a job starts: `start_times.py`; a log next to another scheduler: `log_only.py`.
 """
 

@@ -6,20 +6,13 @@ import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from typing import Final
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
-from topoplace.errors import AllocationError, SnapshotError
+from topoplace.errors import SnapshotError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.topology import Topology
-
-MOST_JOBS: Final = 100_000
-"""Limit on the jobs of a snapshot; more are refused as a mistake."""
-MOST_GPUS: Final = 1 << 16
-"""Limit on the GPUs of a job; more are refused as a mistake."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,66 +157,6 @@ def _short_names(job_id: str) -> Iterator[str]:
     yield name.partition("_")[0] if name.replace("_", "").isdigit() else name
 
 
-@dataclass(slots=True)
-class Gathered:
-    """The jobs by id and the notes that a reader has found so far."""
-
-    cluster: Cluster
-    scheduler: Scheduler | None = None
-    running: dict[str, RunningJob] = field(default_factory=dict[str, RunningJob])
-    waiting: dict[str, WaitingJob] = field(default_factory=dict[str, WaitingJob])
-    notes: list[str] = field(default_factory=list[str])
-    numbers: dict[str, str] = field(default_factory=dict[str, str])
-    assumed: list[str] = field(default_factory=list[str])
-    """The running jobs, or pods, whose GPUs the text does not state."""
-
-    def runs(self, job: RunningJob, where: str) -> None:
-        """Add a job that holds GPUs; SnapshotError names the job if it cannot hold them."""
-        self._refuse_known(job.job_id, where)
-        try:
-            self.cluster.record(job.job_id, job.gpus, job.job)
-        except AllocationError as error:
-            raise SnapshotError(f"{where}: {error}") from None
-        self.running[job.job_id] = job
-
-    def waits(self, job: WaitingJob, where: str) -> None:
-        """Add a job that waits."""
-        self._refuse_known(job.job_id, where)
-        self.waiting[job.job_id] = job
-
-    def name(self, number: str, job_id: str) -> None:
-        """Store the scheduler's own number of a job; if several jobs have a number, the first keeps it.
-
-        Left out are "", the job's id, and the id of a whole array or of a whole job of several components.
-        """
-        if number not in ("", job_id, job_id.partition("_")[0], job_id.partition("+")[0]):
-            self.numbers.setdefault(number, job_id)
-
-    def _refuse_known(self, job_id: str, where: str) -> None:
-        if job_id in self.running or job_id in self.waiting:
-            raise SnapshotError(f"{where} appears twice")
-        if len(self.running) + len(self.waiting) == MOST_JOBS:
-            raise SnapshotError(f"{where}: more than {MOST_JOBS} jobs")
-
-    def finished(self) -> Snapshot:
-        """Return the snapshot, with the jobs in order."""
-        running = sorted(self.running.values(), key=lambda one: one.seconds_left)
-        waiting = sorted(self.waiting.values(), key=lambda one: (-one.priority, one.submitted))
-        if self.assumed:
-            self.notes.append(
-                f"Which GPUs these have is not given, and taken to be the lowest: {_checks.some(self.assumed)}."
-            )
-        notes = tuple(dict.fromkeys((*self.cluster.topology.notes, *self.notes)))
-        return Snapshot(
-            self.cluster,
-            {one.job_id: one for one in running},
-            tuple(waiting),
-            notes,
-            self.numbers,
-            self.scheduler,
-        )
-
-
 def on_each_machine(gpus: Sequence[int], topology: Topology) -> dict[int, list[int]]:
     """Return GPUs by the number of their machine, in the given order."""
     found: dict[int, list[int]] = {}
@@ -238,34 +171,3 @@ def local_numbers(gpus: Sequence[int], topology: Topology) -> dict[str, list[int
         topology.machine_names[machine]: [int(topology.local_index[gpu]) for gpu in own]
         for machine, own in on_each_machine(gpus, topology).items()
     }
-
-
-def with_models_of(job: JobGraph, gpus: Sequence[int], topology: Topology) -> JobGraph:
-    """Return a running job that requires the GPU models that it has now, if they are known."""
-    models = {topology.gpus[gpu].model for gpu in gpus}
-    known = tuple(sorted(model for model in models if model))
-    return job if job.gpu_model is not None or None in models else job.with_(gpu_model=known)
-
-
-def lowest_free(cluster: Cluster, machine: str, count: int, where: str) -> tuple[int, ...]:
-    """Return the lowest free GPUs of a machine; SnapshotError names the job if there are too few."""
-    gpus = cluster.topology.gpus_of.get(machine)
-    if gpus is None:
-        raise SnapshotError(f"{where} runs on {_checks.shown(machine)}, which the topology does not have")
-    free = [gpu for gpu in gpus if not cluster.shares_of(gpu)]
-    if len(free) < count:
-        raise SnapshotError(
-            f"{where} fits nowhere: it runs on {count} GPUs of {_checks.shown(machine)}, "
-            f"which has {len(gpus)}, and other jobs hold {len(gpus) - len(free)}"
-        )
-    return tuple(free[:count])
-
-
-def moment(text: str) -> float:
-    """Return a time, given as text or as seconds since 1970, in seconds since 1970; 0 for any other text."""
-    if text.isascii() and text.isdigit() and len(text) < 16:
-        return float(text)
-    try:
-        return datetime.fromisoformat(text).replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        return 0.0

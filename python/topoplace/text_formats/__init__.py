@@ -1,1 +1,1 @@
-"""Readers and writers of exchange formats (CSV, long JSON arrays, packed files), independent of GPUs and jobs."""
+"""Readers and writers of exchange formats (CSV), independent of GPUs and jobs."""

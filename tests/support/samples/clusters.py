@@ -1,4 +1,4 @@
-"""Text about clusters: Slurm, Kubernetes, Volcano, HiveD, Topograph, NetQ and InfiniBand."""
+"""Text about clusters: Slurm, Kubernetes, Volcano, Topograph, NetQ and InfiniBand."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from itertools import groupby
 from typing import Any
 
 import pytest
+from topoplace.topology.links.link import PATH_KINDS
 
 from samples import Expected
-from topoplace import LinkKind, Topology, TopologyError
+from topoplace import LinkKind, Topology, TopologyError, discovery
 from topoplace.discovery.text import host_list
 from topoplace.topology.fabric import Fabric
-from topoplace.topology.links.link_kinds import PATH_KINDS
-from topoplace_hosts.kubernetes.texts import hived, kubernetes_labels, topograph, volcano
+from topoplace_hosts.kubernetes.texts import kubernetes_labels, topograph, volcano
 from topoplace_hosts.networks import ibnetdiscover, netq
 from topoplace_hosts.slurm.texts import gres, topology_conf
 
@@ -157,6 +157,10 @@ def hypernodes(data: bytes) -> None:
     }
 
 
+def hived_design(data: bytes) -> None:
+    refused(discovery.read, data, "this is a configuration of HiveD")
+
+
 def dangling_hypernodes(data: bytes) -> None:
     refused(
         volcano.parse,
@@ -167,38 +171,6 @@ def dangling_hypernodes(data: bytes) -> None:
     assert domain_sizes(fabric, "tier1") == [2, 2, 2, 2]
     assert fabric.level_names == ("tier1",)
     assert noted(fabric, "nvlink-network0, nvlink-network1, nvlink-network2, nvlink-network3")
-
-
-def hived_design(data: bytes) -> None:
-    types = hived.cell_types(data)
-    chain = ["DGX1-P100-NODE"]
-    while chain[-1] in types:
-        chain.append(types[chain[-1]].child)
-    assert chain == ["DGX1-P100-NODE", "DGX1-P100-CPU-SOCKET", "DGX1-P100-PCI-SWITCH", "DGX1-P100"]
-    assert [types[name].children for name in chain[:-1]] == [2, 2, 2]
-    assert [name for name, one in types.items() if one.is_node] == [
-        "CT1-NODE",
-        "DGX1-P100-NODE",
-        "DGX1-V100-NODE",
-        "DGX2-V100-NODE",
-        "IB-DGX2-V100-NODE",
-    ]
-    topology = hived.parse(data, socket_cells=["DGX1-P100-CPU-SOCKET"])
-    assert Counter(gpu.model for gpu in topology.gpus) == {
-        "CT1": 6,
-        "DGX1-P100": 24,
-        "DGX2-V100": 208,
-        "IB-DGX2-V100-V100": 32,
-    }
-    assert topology.num_machines == 20
-    both = [topology.gpus[gpu] for gpu in topology.gpus_of["1.0.0.2"]]
-    assert [gpu.name for gpu in both] == [f"GPU{i}" for i in range(10)]
-    assert [gpu.model for gpu in both] == ["DGX1-P100"] * 8 + ["CT1"] * 2
-    sockets = [topology.gpus[gpu].socket for gpu in topology.gpus_of["1.0.0.0"]]
-    assert sockets == [0, 1, 0, 1, 1, 0, 0, 1]
-    assert topology.fabric is not None
-    assert domain_sizes(topology.fabric, "cell1") == [3, 3, 2, 2, 2, 2, 2]
-    assert domain_sizes(topology.fabric, "cell2") == [4, 4]
 
 
 def model(data: bytes, machines: int, levels: Mapping[str, list[int]]) -> Fabric:
@@ -294,9 +266,9 @@ EXPECTED = {
     "k8slabels-gfd-a100-01.yaml": Expected("1 A100-SXM4-40GB, elided lines noted", gfd),
     "k8slabelsregex-mig-mixed-01.txt": Expected("refused: patterns, not labels", label_patterns),
     "k8slabelsregex-mig-single-02.txt": Expected("refused: patterns, not labels", label_patterns),
+    "hived-design-01.yaml": Expected("refused: a configuration of HiveD", hived_design),
     "volcano-hypernodes-01.yaml": Expected("3 tiers of 4, 2, 1 HyperNodes, 8 nodes", hypernodes),
     "volcano-hypernodes-02.yaml": Expected("refused: 4 dangling members; or left out", dangling_hypernodes),
-    "hived-design-01.yaml": Expected("20 nodes, 270 GPUs, cells on 2 levels", hived_design),
     "topographmodel-nvl72-01.yaml": Expected(
         "4 NVLink domains of 18 below 4 leaves, 2 spines, 1 core", nvl72
     ),

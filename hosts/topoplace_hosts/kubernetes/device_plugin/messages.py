@@ -5,10 +5,8 @@ They are in a descriptor pool of their own, so that another module with the kube
 
 from __future__ import annotations
 
-from importlib import import_module
+from importlib import import_module, resources
 from typing import Any, Final
-
-from topoplace_hosts.kubernetes.device_plugin._descriptor import SERIALISED
 
 VERSION: Final = "v1beta1"
 HEALTHY: Final = "Healthy"
@@ -22,7 +20,8 @@ def _messages() -> dict[str, Any]:
     for name in ("descriptor_pb2", "descriptor_pool", "message_factory"):
         import_module(f"google.protobuf.{name}")
     pool = protobuf.descriptor_pool.DescriptorPool()
-    files = protobuf.descriptor_pb2.FileDescriptorSet.FromString(SERIALISED).file
+    serialised = resources.files(__package__).joinpath("device_plugin.binpb").read_bytes()
+    files = protobuf.descriptor_pb2.FileDescriptorSet.FromString(serialised).file
     for file in files:
         pool.Add(file)
     return {

@@ -13,20 +13,9 @@ from topoplace import _checks
 from topoplace.errors import JobGraphError, KubernetesError, SnapshotError, TopologyError
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.snapshot.idle_cluster import idle
-from topoplace.snapshot.records import (
-    MOST_GPUS,
-    MOST_JOBS,
-    Gathered,
-    RunningJob,
-    Scheduler,
-    Snapshot,
-    WaitingJob,
-    lowest_free,
-    moment,
-    with_models_of,
-)
+from topoplace.snapshot.records import RunningJob, Scheduler, Snapshot, WaitingJob
 from topoplace.topology.topology import Topology
+from topoplace_hosts.gathered import MOST_GPUS, MOST_JOBS, Gathered, idle, lowest_free, moment, with_models_of
 from topoplace_hosts.kubernetes.objects.fields import check_depth, mapping
 from topoplace_hosts.kubernetes.objects.node import Node, node
 from topoplace_hosts.kubernetes.objects.pod import Place, Pod, Repulsion
@@ -97,27 +86,22 @@ class KubernetesTexts:
 
     def snapshot(self, topology: Topology | None) -> Snapshot:
         """Return the snapshot; topology: the cluster, or one node; None takes it from labels and capacity."""
-        return snapshot_of(self, topology)
-
-
-def snapshot_of(texts: KubernetesTexts, topology: Topology | None) -> Snapshot:
-    """Return the snapshot; topology: the cluster, or one node; None takes it from labels and capacity."""
-    if len(texts.objects.pods) + len(texts.objects.workloads) > MOST_JOBS:
-        raise SnapshotError(f"more than {MOST_JOBS} pods")
-    nodes = [node(one) for one in texts.nodes if one.get("kind") == "Node"]
-    if not nodes:
-        raise SnapshotError("there are pods and no nodes; give `kubectl get nodes,pods -A -o json`")
-    found = idle(lambda template: _described(texts, template), topology)
-    found.scheduler = _KUBERNETES
-    reader = _Reader(found, nodes)
-    resource = _resource(nodes)
-    jobs = list(groups(texts.objects, resource))
-    with_gpus = [job for job in jobs if any(one.requests.gpus for one in job.pods)]
-    reader.add_repulsions(jobs)
-    reader.add_running(with_gpus)
-    reader.add_waiting(with_gpus)
-    found.notes += _notes(jobs, resource, texts.left_out)
-    return found.finished()
+        if len(self.objects.pods) + len(self.objects.workloads) > MOST_JOBS:
+            raise SnapshotError(f"more than {MOST_JOBS} pods")
+        nodes = [node(one) for one in self.nodes if one.get("kind") == "Node"]
+        if not nodes:
+            raise SnapshotError("there are pods and no nodes; give `kubectl get nodes,pods -A -o json`")
+        found = idle(lambda template: _described(self, template), topology)
+        found.scheduler = _KUBERNETES
+        reader = _Reader(found, nodes)
+        resource = _resource(nodes)
+        jobs = list(groups(self.objects, resource))
+        with_gpus = [job for job in jobs if any(one.requests.gpus for one in job.pods)]
+        reader.add_repulsions(jobs)
+        reader.add_running(with_gpus)
+        reader.add_waiting(with_gpus)
+        found.notes += _notes(jobs, resource, self.left_out)
+        return found.finished()
 
 
 def _described(texts: KubernetesTexts, template: Topology | None) -> Topology:

@@ -16,7 +16,7 @@ from topoplace.discovery.text import yaml_tree
 from topoplace.discovery.text.host_list import expanded
 from topoplace.discovery.text.yaml_tree import Fields, Items
 from topoplace.errors import SnapshotError
-from topoplace.snapshot.records import moment
+from topoplace_hosts.gathered import moment
 from topoplace_hosts.slurm.texts.nodes import HOLDS_GPUS
 
 RECORD = re.compile(

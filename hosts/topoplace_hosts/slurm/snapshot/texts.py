@@ -13,21 +13,9 @@ from topoplace.discovery.text.host_list import expanded
 from topoplace.errors import JobGraphError, SnapshotError, TopologyError
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
-from topoplace.snapshot.idle_cluster import idle
-from topoplace.snapshot.records import (
-    MOST_GPUS,
-    MOST_JOBS,
-    Gathered,
-    RunningJob,
-    Scheduler,
-    Snapshot,
-    WaitingJob,
-    lowest_free,
-    moment,
-    on_each_machine,
-    with_models_of,
-)
+from topoplace.snapshot.records import RunningJob, Scheduler, Snapshot, WaitingJob, on_each_machine
 from topoplace.topology.topology import Topology
+from topoplace_hosts.gathered import MOST_GPUS, MOST_JOBS, Gathered, idle, lowest_free, moment, with_models_of
 from topoplace_hosts.requested_job import RequestedJob
 from topoplace_hosts.slurm import gres, request, task_places
 from topoplace_hosts.slurm.own_nodes import OwnNodes
@@ -109,30 +97,25 @@ class SlurmTexts:
 
     def snapshot(self, topology: Topology | None) -> Snapshot:
         """Return the snapshot; topology: the cluster, or one node; None takes it from the nodes' Gres."""
-        return snapshot_of(self, topology)
-
-
-def snapshot_of(texts: SlurmTexts, topology: Topology | None) -> Snapshot:
-    """Return the snapshot; topology: the cluster, or one node; None takes it from the nodes' Gres."""
-    if not texts.nodes:
-        raise SnapshotError("there are jobs and no nodes; add what `scontrol show node -d` prints")
-    if len(texts.jobs) > MOST_JOBS:
-        raise SnapshotError(f"more than {MOST_JOBS} jobs")
-    found = idle(lambda template: _nodes(texts, template), topology)
-    found.scheduler = _SLURM
-    choice = NodeChoice(texts.facts)
-    for job in texts.jobs:
-        if job.runs:
-            _add_running(found, job, choice)
-    _hold_others(found, texts)
-    kinds = GpuKinds(found.cluster.topology, lambda: _nodes(texts, None))
-    alone = {job.job_id for job in texts.jobs}
-    for job in texts.jobs:
-        if job.waits and not job.runs:
-            _add_waiting(found, job, choice, kinds, alone)
-    found.notes += _left_out(texts.jobs)
-    found.notes += _without_gpus(texts.jobs, found.cluster.topology)
-    return found.finished()
+        if not self.nodes:
+            raise SnapshotError("there are jobs and no nodes; add what `scontrol show node -d` prints")
+        if len(self.jobs) > MOST_JOBS:
+            raise SnapshotError(f"more than {MOST_JOBS} jobs")
+        found = idle(lambda template: _nodes(self, template), topology)
+        found.scheduler = _SLURM
+        choice = NodeChoice(self.facts)
+        for job in self.jobs:
+            if job.runs:
+                _add_running(found, job, choice)
+        _hold_others(found, self)
+        kinds = GpuKinds(found.cluster.topology, lambda: _nodes(self, None))
+        alone = {job.job_id for job in self.jobs}
+        for job in self.jobs:
+            if job.waits and not job.runs:
+                _add_waiting(found, job, choice, kinds, alone)
+        found.notes += _left_out(self.jobs)
+        found.notes += _without_gpus(self.jobs, found.cluster.topology)
+        return found.finished()
 
 
 # ---- nodes -----------------------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import topoplace as tp
-from topoplace.engine.telemetry import FinishedRun
 from topoplace_lab.simulate import (
     NetworkContention,
     RemoteCopies,
@@ -14,6 +13,7 @@ from topoplace_lab.simulate import (
     RunTimeHistograms,
     Workload,
 )
+from topoplace_lab.telemetry import FinishedRun
 
 
 def drawn(histogram: RunTimeHistogram, count: int = 2000) -> list[float]:

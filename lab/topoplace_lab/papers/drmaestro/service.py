@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from topoplace.policies import DRMaestro, DRMaestroService, InferenceEngine
+from topoplace.policies import DRMaestro
 from topoplace_lab.papers.claims import ClaimedQuantity, PaperClaim
 from topoplace_lab.papers.drmaestro import rodinia
 from topoplace_lab.papers.drmaestro.study import DRMaestroStudy, StudyRun, simulated
 from topoplace_lab.papers.rules import ordered
+from topoplace_lab.policies.drmaestro import DRMaestroService, InferenceEngine
 from topoplace_lab.simulate import RunTimeHistograms, TelemetryLog
 from topoplace_lab.simulate.processes import Runner
 from topoplace_lab.simulate.samples import Sample

@@ -19,11 +19,17 @@ from topoplace.errors import TopologyError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives import EffectiveBandwidth, LinkTables
 from topoplace.placement import Placement
-from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve
-from topoplace.policies.mapa.artifact_order import candidates_of, edges_of
 from topoplace.policies.mapa.search import MapaPolicy
 from topoplace.topology.links.link_kinds import LinkKind
 from topoplace.topology.topology import Topology
+from topoplace_lab.papers.mapa.artifact_order import (
+    BaselineOfArtifact,
+    GreedyOfArtifact,
+    PreserveOfArtifact,
+    TopoAwareOfArtifact,
+    candidates_of,
+    edges_of,
+)
 from topoplace_lab.papers.mapa.published_queue import PublishedQueue, QueueJob
 from topoplace_lab.simulate import FixedTime, Workload, simulate
 from topoplace_lab.simulate.metrics import JobRecord
@@ -39,10 +45,10 @@ MACHINES: Final[Mapping[str, str]] = {
 PCIE_GB_PER_S: Final = 10.0
 """GB/s of PCIe in the artifact; the paper's Table 1 has 12."""
 POLICIES: Final[Mapping[str, type[MapaPolicy]]] = {
-    "baseline": Baseline,
-    "topoAware": MapaTopoAware,
-    "greedy": Greedy,
-    "preserve": Preserve,
+    "baseline": BaselineOfArtifact,
+    "topoAware": TopoAwareOfArtifact,
+    "greedy": GreedyOfArtifact,
+    "preserve": PreserveOfArtifact,
 }
 
 # Pairs (from 0) whose links differ from the machine as drawn: lanes as the code labels them, and their GB/s.
@@ -150,7 +156,7 @@ def run_artifact(
 
 def published_run(workload: Workload, topology: Topology, kind: type[MapaPolicy]) -> Iterator[QueueJob]:
     """Yield the jobs of MAPA's published program in the order in which they end; kind: the class of the policy."""
-    policy = Preserve(THRESHOLD, tie_break="artifact") if kind is Preserve else kind(tie_break="artifact")
+    policy = PreserveOfArtifact(THRESHOLD) if kind is PreserveOfArtifact else kind()
     return PublishedQueue(workload, topology, policy).run()
 
 
@@ -178,7 +184,7 @@ def _log_lines(jobs_text: str, topology: Topology, kind: type[MapaPolicy]) -> It
     listed = Workload.from_mapa(jobs_text)
     # The artifact reads its list in order: it sees a job only after those above it have arrived.
     seen = Workload(listed.jobs, np.maximum.accumulate(listed.submit_time), listed.base_time)
-    result = simulate(topology, seen, kind(tie_break="artifact"), performance=FixedTime())
+    result = simulate(topology, seen, kind(), performance=FixedTime())
     rejected = next((record for record in result.records if record.rejected), None)
     if rejected:
         raise ValueError(f"job {rejected.submitted.job_id}: {rejected.rejected}")

@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
 from topoplace.policies import LeastTime, Policy
-from topoplace.policies.mapa.artifact_order import TieBreak
 from topoplace_lab.papers.claims import ClaimedQuantity, PaperClaim, listed
 from topoplace_lab.papers.mapa.study import POLICIES, MapaStudy
 from topoplace_lab.simulate import StepTime
@@ -25,9 +24,9 @@ if TYPE_CHECKING:
 
 DEFAULT_STEP = (0.1, 0.5)
 """Seconds of computing and GB of gradients of a step: those of a network of 125 million parameters of 4 bytes."""
-_POLICIES: Final[Mapping[str, Callable[[TieBreak], Policy]]] = {
+_POLICIES: Final[Mapping[str, Callable[[], Policy]]] = {
     **POLICIES,
-    "Least-time": lambda _: LeastTime(),
+    "Least-time": LeastTime,
 }
 COMPARED = ("Topo-aware", "Greedy", "Preserve", "Least-time")
 _QUANTILES = {"25th percentile": 0.25, "median": 0.5, "75th percentile": 0.75, "maximum": 1.0}
@@ -58,7 +57,7 @@ class RingStudy(MapaStudy):
             self.performance = SensitiveCollectives(step)
 
     @property
-    def policies(self) -> Mapping[str, Callable[[TieBreak], Policy]]:
+    def policies(self) -> Mapping[str, Callable[[], Policy]]:
         """Return the paper's policies and least-time, by name."""
         return _POLICIES
 

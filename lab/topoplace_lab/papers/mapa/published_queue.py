@@ -50,7 +50,7 @@ class QueueJob:
 class PublishedQueue:
     """Runs a list of jobs as the published simulator does.
 
-    policy: one with `tie_break="artifact"`; Preserve must have the published threshold.
+    policy: one of the artifact's; Preserve must have the published threshold.
     """
 
     def __init__(self, workload: Workload, topology: Topology, policy: MapaPolicy) -> None:

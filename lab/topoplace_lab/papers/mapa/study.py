@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Final
 
 import numpy as np
@@ -11,20 +11,32 @@ from numpy.typing import NDArray
 
 from topoplace import machines
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Policy, Preserve
-from topoplace.policies.mapa.artifact_order import TieBreak
 from topoplace.topology.topology import Topology
 from topoplace_lab.papers.mapa.artifact import MACHINES, THRESHOLD, topology_of
+from topoplace_lab.papers.mapa.artifact_order import (
+    BaselineOfArtifact,
+    GreedyOfArtifact,
+    PreserveOfArtifact,
+    TopoAwareOfArtifact,
+)
 from topoplace_lab.simulate import FixedTime, MapaSlowdown, PerformanceModel, Result, Workload, simulate
 from topoplace_lab.simulate.metrics import score_of
 from topoplace_lab.simulate.processes import Runner
 from topoplace_lab.simulate.samples import Sample
 
-POLICIES: Final[Mapping[str, Callable[[TieBreak], Policy]]] = {
-    "Baseline": lambda tie_break: Baseline(tie_break=tie_break),
-    "Topo-aware": lambda tie_break: MapaTopoAware(tie_break=tie_break),
-    "Greedy": lambda tie_break: Greedy(tie_break=tie_break),
-    "Preserve": lambda tie_break: Preserve(tie_break=tie_break),
-    "Preserve, threshold": lambda tie_break: Preserve(THRESHOLD, tie_break=tie_break),
+POLICIES: Final[Mapping[str, Callable[[], Policy]]] = {
+    "Baseline": Baseline,
+    "Topo-aware": MapaTopoAware,
+    "Greedy": Greedy,
+    "Preserve": Preserve,
+    "Preserve, threshold": partial(Preserve, THRESHOLD),
+}
+_OF_ARTIFACT: Final[Mapping[str, Callable[[], Policy]]] = {
+    "Baseline": BaselineOfArtifact,
+    "Topo-aware": TopoAwareOfArtifact,
+    "Greedy": GreedyOfArtifact,
+    "Preserve": PreserveOfArtifact,
+    "Preserve, threshold": partial(PreserveOfArtifact, THRESHOLD),
 }
 FOUR: Final = tuple(POLICIES)[:4]
 
@@ -58,9 +70,9 @@ class MapaStudy:
         return topology_of(self.machine) if self.like_artifact else machines.get(MACHINES[self.machine])
 
     @property
-    def policies(self) -> Mapping[str, Callable[[TieBreak], Policy]]:
+    def policies(self) -> Mapping[str, Callable[[], Policy]]:
         """Return the policies that are compared, by name."""
-        return POLICIES
+        return _OF_ARTIFACT if self.like_artifact else POLICIES
 
     def run_all(self, runner: Runner) -> None:
         """Run all simulations of the study."""
@@ -118,7 +130,7 @@ def _simulated(study: MapaStudy, policy: str, seed: int) -> Result:
     return simulate(
         study.topology,
         Workload.mapa(study.num_jobs, seed),
-        study.policies[policy]("artifact" if study.like_artifact else "lexicographic"),
+        study.policies[policy](),
         performance=study.performance,
         seed=seed,
     )

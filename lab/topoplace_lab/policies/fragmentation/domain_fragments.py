@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_conditions import Conditions
     from topoplace.engine.machines.machine_options import Choice
+    from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
     from topoplace_lab.sharing.ranked_machines import RankedForJob
-    from topoplace_lab.sharing.typical_jobs import TypicalJobs
 
     Ints = NDArray[np.int64]
     Reals = NDArray[np.float64]

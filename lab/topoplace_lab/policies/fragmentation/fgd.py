@@ -12,9 +12,9 @@ from topoplace import _checks
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace_lab.policies.fragmentation.domain_fragments import DomainFragments, RankedByDomain
+from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
 from topoplace_lab.sharing.fragments import fragments_model
 from topoplace_lab.sharing.sharing_policy import Room, SharingPolicy
-from topoplace_lab.sharing.typical_jobs import TypicalJobs
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView

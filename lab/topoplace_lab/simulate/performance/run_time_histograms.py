@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from topoplace import _checks
-from topoplace.engine.telemetry import FinishedRun
 from topoplace_lab.simulate.performance.around import AroundModel
+from topoplace_lab.telemetry import FinishedRun
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement

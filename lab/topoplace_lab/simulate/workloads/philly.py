@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final, cast
 
 from topoplace import _checks
-from topoplace.text_formats import json_rows
+from topoplace_lab.simulate.workloads import json_rows
 from topoplace_lab.simulate.workloads.job_columns import Unsaid
 from topoplace_lab.simulate.workloads.trace_columns import timestamp
 from topoplace_lab.simulate.workloads.trace_csv import TraceColumns

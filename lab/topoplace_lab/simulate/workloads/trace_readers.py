@@ -9,10 +9,9 @@ from types import MappingProxyType
 from typing import IO, TYPE_CHECKING, Any, Final
 
 from topoplace import _checks
-from topoplace.text_formats import packed
-from topoplace.text_formats.packed import PackedText
-from topoplace_lab.simulate.workloads import pbs, philly, swf
+from topoplace_lab.simulate.workloads import packed, pbs, philly, swf
 from topoplace_lab.simulate.workloads.batch_systems import sacct
+from topoplace_lab.simulate.workloads.packed import PackedText
 from topoplace_lab.simulate.workloads.workload import Workload
 
 if TYPE_CHECKING:

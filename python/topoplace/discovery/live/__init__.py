@@ -3,5 +3,4 @@
 To change:
 
 - The tools that run, and their order: `discover.py`; how they run: `programs.py`.
-- Counters of traffic: `counters.py`; the output of `dcgmi`: `discovery/nvidia/dcgm_rates.py`.
 """

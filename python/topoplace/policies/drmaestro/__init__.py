@@ -4,6 +4,6 @@ To change:
 
 - Options and batches: `policy.py`; one batch, and who waits: `decision.py`; costs: `costs.py`; places offered:
   `phases.py`; processes with their needs: `bundles.py`.
-- What is learned from telemetry: `inference.py`; decisions by it: `service.py`; load of the network: `network.py`.
+- Load of the network: `network.py`.
 - Jobs of one process, decided without a flow: `beside.py`; free resources as columns: `free_resources.py`.
 """

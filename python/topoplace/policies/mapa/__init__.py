@@ -4,5 +4,4 @@ To change:
 
 - A choice: `preserve.py`, `greedy.py`, `baseline.py`, `topo_aware.py`; searches, fallbacks and limits: `search.py`;
   several jobs or machines at once: `gangs.py`.
-- Ties of the published artifact: `artifact_order.py`.
 """

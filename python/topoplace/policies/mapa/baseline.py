@@ -22,9 +22,8 @@ class Baseline(MapaPolicy):
     """
 
     name = "baseline"
-    artifact_rule = "baseline"
 
-    def search(
+    def best_within(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
         """Return the placement on the GPUs in `required` and the lowest other GPUs in `free`.

@@ -18,9 +18,8 @@ class Greedy(MapaPolicy):
     """The policy that maximises the sum of the bandwidths of the job's links (MAPA, eq. 1), ignoring later jobs."""
 
     name = "mapa-greedy"
-    artifact_rule = "greedy"
 
-    def search(
+    def best_within(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
         """Return the placement inside `free`, using all of `required`, with the largest sum of link bandwidths.

@@ -8,7 +8,7 @@ from topoplace import _checks, kernels
 from topoplace.objectives.effective_bandwidth import FITTED_TASKS, MAPA_COEFFICIENTS, EffectiveBandwidth
 from topoplace.objectives.links import LinkTables, preserved_bandwidth
 from topoplace.placement import Refusal
-from topoplace.policies.mapa import artifact_order, gangs
+from topoplace.policies.mapa import gangs
 from topoplace.policies.mapa.search import MapaPolicy
 
 if TYPE_CHECKING:
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.kernels import WorkBudget
     from topoplace.placement import Placement
-    from topoplace.policies.mapa.artifact_order import TieBreak
 
 
 class Preserve(MapaPolicy):
@@ -43,7 +42,6 @@ class Preserve(MapaPolicy):
     """
 
     name = "mapa-preserve"
-    artifact_rule = "preserve"
 
     def __init__(
         self,
@@ -51,18 +49,17 @@ class Preserve(MapaPolicy):
         coefficients: Sequence[float] = MAPA_COEFFICIENTS,
         *,
         force_eq2: bool = False,
-        tie_break: TieBreak = "lexicographic",
         timeout: float | None = None,
         max_nodes: int | None = 2_000_000,
     ) -> None:
-        super().__init__(tie_break=tie_break, timeout=timeout, max_nodes=max_nodes)
+        super().__init__(timeout=timeout, max_nodes=max_nodes)
         if min_effective_bandwidth is not None:
             _checks.real(min_effective_bandwidth, "min_effective_bandwidth", ValueError)
         self.min_effective_bandwidth = min_effective_bandwidth
         self.force_eq2 = _checks.flag(force_eq2, "force_eq2", ValueError)
         self.model = EffectiveBandwidth(coefficients)
 
-    def search(
+    def best_within(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
         """Return the placement that MAPA's Algorithm 1 prefers, inside `free` and using all of `required`.
@@ -93,12 +90,7 @@ class Preserve(MapaPolicy):
         key = self.order(job, placement)
         if _wants_bandwidth(job):
             return key
-        free = machine.free_gpus()
-        if self.tie_break == "artifact":
-            before = artifact_order.preserved_bandwidth(free, machine.topology)
-        else:
-            before = preserved_bandwidth((), machine.topology, free)
-        return before + key[0], *key[1:]
+        return preserved_bandwidth((), machine.topology, machine.free_gpus()) + key[0], *key[1:]
 
     def reason_to_wait(self, job: JobGraph, placement: Placement) -> Refusal | None:
         """Return a refusal if `placement` has less than `min_effective_bandwidth` and eq. 2 decides, else None."""

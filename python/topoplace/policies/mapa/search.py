@@ -1,11 +1,11 @@
-"""The base class of MAPA's policies: exact search over embeddings, or the tie-breaking of the published artifact."""
+"""The base class of MAPA's policies: exact search over embeddings."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, get_args
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from topoplace.kernels import WorkBudget
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
 from topoplace.objectives.links import LinkTables, remaining_bandwidth, scores_of
 from topoplace.placement import Placement
-from topoplace.policies.mapa import artifact_order, gangs
+from topoplace.policies.mapa import gangs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from topoplace.engine.admission import GpuSet
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.kernels.matching import Objective
-    from topoplace.policies.mapa.artifact_order import TieBreak
 
 _SEARCHES_PER_DECISION = 8
 _MAX_NODES = (2**63 - 1) // _SEARCHES_PER_DECISION
@@ -39,30 +38,17 @@ _NO_SCORES: Mapping[str, float] = MappingProxyType({})
 class MapaPolicy(SearchPolicy):
     """Base of the four policies that MAPA compares.
 
-    tie_break: "lexicographic" takes, among equally good placements, the smallest ascending GPU list. "artifact" repeats
-    the choice of the paper's published code, for rings, stars and cliques of up to five tasks on topologies of up to 64
-    GPUs (30 for five tasks); all other cases raise ValueError. max_nodes: limit on the nodes of one search tree; the
-    default takes about a second. One decision may take several searches, and visits at most eight times as many nodes.
+    max_nodes: limit on the nodes of one search tree; the default takes about a second. One decision may take several
+    searches, and visits at most eight times as many nodes.
     On a cluster, each machine gets an equal part of them, but at least 32,768. With None, only `timeout` ends a search
     before the best placement is proven. At a limit, the best placement found is returned with `optimal` False;
     SearchTimeoutError is raised if none was found. timeout: limit on the time of one search, in seconds. Unlike with
     `max_nodes`, results then depend on the speed of the computer.
     """
 
-    artifact_rule: ClassVar[str]
-
-    def __init__(
-        self,
-        *,
-        tie_break: TieBreak = "lexicographic",
-        timeout: float | None = None,
-        max_nodes: int | None = 2_000_000,
-    ) -> None:
-        if _checks.text(tie_break, "tie_break", ValueError) not in get_args(artifact_order.TieBreak):
-            raise ValueError(f'tie_break = {_checks.shown(tie_break)}, not "lexicographic" or "artifact"')
+    def __init__(self, *, timeout: float | None = None, max_nodes: int | None = 2_000_000) -> None:
         if timeout is not None:
             _checks.positive(timeout, "timeout", ValueError)
-        self.tie_break = tie_break
         if max_nodes is not None:
             max_nodes = _checks.integer(max_nodes, "max_nodes", ValueError, low=1, high=_MAX_NODES)
         self.timeout = timeout
@@ -70,7 +56,7 @@ class MapaPolicy(SearchPolicy):
         self.model = EffectiveBandwidth()
 
     @abstractmethod
-    def search(
+    def best_within(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
         """Return the best placement inside `free` that uses all of `required`, None if there is none.
@@ -81,20 +67,12 @@ class MapaPolicy(SearchPolicy):
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()
     ) -> Placement | None:
-        """Return the best placement inside `free` that uses all of `required`; ties are broken by `tie_break`."""
+        """Return the best placement inside `free` that uses all of `required`, None if there is none."""
         return self.best_within(job, cluster, free, required, self.decision_budget())
 
     def decision_budget(self) -> WorkBudget:
         """Return the limit on the nodes of all searches for one decision."""
         return WorkBudget(None if self.max_nodes is None else _SEARCHES_PER_DECISION * self.max_nodes)
-
-    def best_within(
-        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
-    ) -> Placement | None:
-        """Return the result of `best`, with no more work than `budget` allows."""
-        if self.tie_break == "artifact":
-            return artifact_order.place(self.artifact_rule, job, cluster, free, required, self.model)
-        return self.search(job, cluster, free, required, budget)
 
     def first_fit(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget

@@ -26,14 +26,12 @@ class MapaTopoAware(MapaPolicy):
     policy is therefore first fit, without a partitioner. GPUs of one machine whose socket is unknown count as one
     group.
 
-    On one machine without sockets, it decides as the policy Baseline and warns once with a UserWarning. With
-    `tie_break="artifact"`, sockets are ignored: groups are consecutive ids, as in MAPA's published code.
+    On one machine without sockets, it decides as the policy Baseline and warns once with a UserWarning.
     """
 
     name = "mapa-topo-aware"
-    artifact_rule = "topo-aware"
 
-    def search(
+    def best_within(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
     ) -> Placement | None:
         """Return the placement on the lowest GPUs of `free` inside one socket that has enough.
@@ -41,8 +39,7 @@ class MapaTopoAware(MapaPolicy):
         The GPUs must have a link for every edge of the job. If no socket has enough such GPUs, return the placement on
         the lowest ones of all of `free`; None if there is none.
         """
-        if self.tie_break != "artifact":
-            cluster.topology.derived(_warn_without_sockets)
+        cluster.topology.derived(_warn_without_sockets)
         found: Placement | None = None
         for group in sorted(_by_socket(cluster.topology, free), key=min):
             if found and min(found.gpus) < min(group):

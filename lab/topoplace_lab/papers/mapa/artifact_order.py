@@ -15,7 +15,7 @@ import itertools
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,14 +24,16 @@ from topoplace.jobs.job_graph import JobGraph
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extrapolated
 from topoplace.objectives.links import NUM_LINK_CLASSES, OTHER_LINK, LinkTables, link_scores
 from topoplace.placement import Placement
+from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve
+from topoplace.policies.mapa.search import MapaPolicy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.admission import GpuSet
+    from topoplace.kernels import WorkBudget
     from topoplace.topology.topology import Topology
-
-TieBreak = Literal["lexicographic", "artifact"]
 
 _PATTERNS: Final = {"ring": JobGraph.ring, "star": JobGraph.star, "clique": JobGraph.clique}
 # (pattern, size) -> the positions of the sorted GPU set that the miner's set order compares, first to last.
@@ -98,15 +100,13 @@ def candidates_of(topology: Topology, job: JobGraph, model: EffectiveBandwidth) 
     n, k = topology.num_gpus, job.num_tasks
     if (job.name, k) not in _SET_ORDER:
         raise ValueError(
-            f'tie_break="artifact": the artifact\'s order is known for rings, stars and cliques of 1 to 5 tasks, '
+            "the artifact's order is known for rings, stars and cliques of 1 to 5 tasks, "
             f"not for {job.name!r} of {k}"
         )
     if n > _MAX_GPUS or math.comb(n, k) * math.factorial(k) > _MAX_CANDIDATES:
-        raise ValueError(f'tie_break="artifact": {k} of {n} GPUs are too many orders to list')
+        raise ValueError(f"{k} of {n} GPUs are too many orders to list")
     if job.edges != _PATTERNS[job.name](k).edges:
-        raise ValueError(
-            f'tie_break="artifact": a job called {job.name!r} whose edges are not those of a {job.name}'
-        )
+        raise ValueError(f"a job called {job.name!r} whose edges are not those of a {job.name}")
     per_topology = topology.derived(_Tables)
     key = (job.name, k, model)
     if key not in per_topology:
@@ -263,3 +263,43 @@ _RULES: Final[dict[str, Callable[[Candidates, JobGraph, Cluster, NDArray[np.bool
 
 def _gpus(row: NDArray[np.int64]) -> tuple[int, ...]:
     return tuple(row.tolist())
+
+
+class OfArtifact(MapaPolicy):
+    """A policy of MAPA with the choice of the paper's published code, ties included.
+
+    It decides for rings, stars and cliques of up to five tasks, on one machine of up to 64 GPUs (30 for five tasks);
+    all other cases raise ValueError.
+    """
+
+    rule: ClassVar[str]
+
+    def best_within(
+        self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet, budget: WorkBudget
+    ) -> Placement | None:
+        """Return the placement that the artifact chooses inside `free` with all of `required`."""
+        return place(self.rule, job, cluster, free, required, self.model)
+
+
+class BaselineOfArtifact(OfArtifact, Baseline):
+    """The artifact's Baseline."""
+
+    rule = "baseline"
+
+
+class TopoAwareOfArtifact(OfArtifact, MapaTopoAware):
+    """The artifact's Topo-aware; sockets are ignored, and groups are consecutive ids."""
+
+    rule = "topo-aware"
+
+
+class GreedyOfArtifact(OfArtifact, Greedy):
+    """The artifact's Greedy."""
+
+    rule = "greedy"
+
+
+class PreserveOfArtifact(OfArtifact, Preserve):
+    """The artifact's Preserve, without its threshold unless one is given."""
+
+    rule = "preserve"

@@ -18,8 +18,8 @@ from types import MappingProxyType
 from typing import Final
 
 from topoplace import _checks
-from topoplace.engine.telemetry import FinishedRun, Reading
 from topoplace.jobs.network_profile import NetworkProfile
+from topoplace_lab.telemetry import FinishedRun, Reading
 
 LEVELS: Final = 10
 """Levels of network load from 0 to 1; higher loads count as 1."""

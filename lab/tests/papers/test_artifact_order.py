@@ -6,14 +6,23 @@ import math
 from itertools import combinations, permutations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import topoplace as tp
 from topoplace.objectives import EffectiveBandwidth, link_class
 from topoplace.objectives.effective_bandwidth import is_extrapolated
-from topoplace.policies.mapa.artifact_order import candidates_of, edges_of, place, preserved_bandwidth
+from topoplace.policies.mapa.search import MapaPolicy
 from topoplace.testing.strategies import topologies
+from topoplace_lab.papers import mapa
+from topoplace_lab.papers.mapa.artifact_order import (
+    GreedyOfArtifact,
+    PreserveOfArtifact,
+    candidates_of,
+    edges_of,
+    place,
+    preserved_bandwidth,
+)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +50,7 @@ def test_sets_are_in_the_order_of_the_miner(pattern: tp.JobGraph, positions: tup
 def test_a_single_task_preserves_bandwidth_even_if_it_is_sensitive() -> None:
     topology = tp.Topology.from_links(3, [(0, 1, 50.0)], 12.0)
     job = tp.JobGraph.ring(1).with_(bandwidth_sensitive=True)
-    placement = tp.policies.Preserve(tie_break="artifact").place(job, tp.Cluster(topology))
+    placement = PreserveOfArtifact().place(job, tp.Cluster(topology))
     assert placement is not None
     assert placement.gpus == (2,)
 
@@ -147,3 +156,77 @@ def test_what_the_artifact_has_no_order_for_is_refused() -> None:
             candidates_of(topology, job, MODEL)
     assert len(candidates_of(most, tp.JobGraph.ring(2), MODEL).members) == 64 * 63 // 2
     assert math.comb(30, 5) * math.factorial(5) <= 20_000_000 < math.comb(31, 5) * math.factorial(5)
+
+
+# ---- all rules -------------------------------------------------------------------------------------------------
+
+SET_ORDER = {
+    **{(name, 2): (0, 1) for name in ("ring", "star", "clique")},
+    **{(name, 3): (1, 0, 2) for name in ("ring", "clique")},
+    **{(name, 4): (2, 0, 1, 3) for name in ("ring", "clique")},
+    **{("star", k): tuple(range(k)) for k in (3, 4, 5)},
+    **{("ring", 5): (3, 2, 0, 1, 4), ("clique", 5): (3, 0, 1, 2, 4)},
+}
+
+
+def artifact_choice(
+    policy: str, job: tp.JobGraph, topology: tp.Topology, free: tuple[int, ...]
+) -> tuple[int, ...]:
+    """The artifact's rules as loops: every set in its order, every order of it, the first strict maximum."""
+    key = SET_ORDER[job.name, job.num_tasks]
+    sets = sorted(combinations(free, job.num_tasks), key=lambda s: [s[i] for i in key])
+    edges = [(a, b) for a, b, _ in job.edges] * (2 if (job.name, job.num_tasks) == ("ring", 2) else 1)
+    classes = tp.objectives.link_class(topology)
+    model = tp.objectives.EffectiveBandwidth()
+
+    def aggregated(gpus: tuple[int, ...]) -> float:
+        return sum(topology.bandwidth(gpus[a], gpus[b]) for a, b in edges)
+
+    def effective(gpus: tuple[int, ...]) -> float:
+        used = [int(classes[gpus[a], gpus[b]]) for a, b in edges]
+        return model.of_counts(used.count(0), used.count(1), used.count(2))
+
+    def preserved(gpus: tuple[int, ...]) -> float:
+        rest = [gpu for gpu in free if gpu not in gpus]
+        return sum(topology.bandwidth(u, v) for u, v in combinations(rest, 2) if classes[u, v] < 2)
+
+    if policy == "mapa-topo-aware":
+        size = 3 if topology.num_gpus == 6 else 4
+        near = [s for s in sets if len({gpu // size for gpu in s}) == 1]
+        if job.num_tasks < size and near:
+            return near[0]
+    if policy in ("mapa-topo-aware", "baseline"):
+        return max(permutations(sets[0]), key=aggregated)
+    candidates = [gpus for s in sets for gpus in permutations(s)]
+    if policy == "mapa-preserve":
+        score = effective if job.bandwidth_sensitive else lambda gpus: (preserved(gpus), aggregated(gpus))
+        return max(candidates, key=score)
+    return max(candidates, key=aggregated)
+
+
+@pytest.mark.parametrize("kind", mapa.POLICIES.values())
+@pytest.mark.parametrize("machine", mapa.MACHINES)
+@given(data=st.data())
+@settings(max_examples=8)
+def test_a_choice_against_the_rules_of_the_artifact(
+    kind: type[MapaPolicy], machine: str, data: st.DataObject
+) -> None:
+    topology = mapa.topology_of(machine)
+    pattern = data.draw(st.sampled_from([tp.JobGraph.ring, tp.JobGraph.star, tp.JobGraph.clique]))
+    job = pattern(data.draw(st.integers(2, 5))).with_(bandwidth_sensitive=data.draw(st.booleans()))
+    most = min(topology.num_gpus, 8)
+    free = tuple(sorted(data.draw(st.sets(st.integers(0, topology.num_gpus - 1), min_size=5, max_size=most))))
+    cluster = tp.Cluster(topology)
+    busy = sorted(set(range(topology.num_gpus)) - set(free))
+    if busy:
+        cluster.allocate("other", busy)
+    placement = kind().place(job, cluster)
+    assert placement is not None
+    assert placement.gpus == artifact_choice(kind.name, job, topology, free)
+
+
+@pytest.mark.parametrize("job", [tp.JobGraph.ring(6), tp.JobGraph.chain(3), tp.JobGraph.tree(4)])
+def test_artifact_order_is_not_guessed(job: tp.JobGraph) -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    with pytest.raises(ValueError, match="rings, stars and cliques of 1 to 5 tasks"):
+        GreedyOfArtifact().place(job, cluster)

@@ -6,12 +6,13 @@ import pytest
 
 import topoplace as tp
 from thoroughness import share, thorough
-from topoplace.engine.telemetry import FinishedRun, Reading
-from topoplace.policies import DRMaestro, DRMaestroService, InferenceEngine, QueuedJob
+from topoplace.policies import DRMaestro, QueuedJob
 from topoplace.testing import check_policy
 from topoplace.testing.default_cases import default_topologies
 from topoplace_lab.papers.drmaestro import rodinia
+from topoplace_lab.policies.drmaestro import DRMaestroService, InferenceEngine
 from topoplace_lab.simulate import NetworkContention, Result, TelemetryLog, simulate
+from topoplace_lab.telemetry import FinishedRun, Reading
 
 TRUE = tp.NetworkProfile(0.2, 0.5, 0.1)
 """The application "a" takes 100 s on an idle network."""

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from topoplace import _checks
 from topoplace.discovery.live import nvml, programs
 from topoplace.discovery.live.programs import NotHereError
-from topoplace.discovery.nvidia import dcgm_rates
 from topoplace.errors import TopologyError
+from topoplace_lab.measuring import dcgm_rates
 
 Bytes = NDArray[np.float64]
 _KIB: Final = 1024

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from topoplace.engine.telemetry import FinishedRun, Observer, Reading, TelemetryLog
+from topoplace_lab.telemetry import FinishedRun, Observer, Reading, TelemetryLog
 
 
 @pytest.mark.parametrize(("start", "end"), [(5.0, 4.0), (-math.inf, 4.0), (5.0, math.inf), (math.nan, 4.0)])

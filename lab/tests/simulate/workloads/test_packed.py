@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from topoplace.text_formats import json_rows, packed
+from topoplace_lab.simulate.workloads import json_rows, packed
 
 TEXT = "a,b\r\n1,é\n\n2,3"
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 import fake_nccl_tests
-from topoplace.discovery.live.nccl_tests import AllReducePerf
 from topoplace.discovery.live.programs import NotHereError
+from topoplace_lab.measuring.nccl_tests import AllReducePerf
 
 
 @pytest.fixture

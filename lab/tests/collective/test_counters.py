@@ -10,8 +10,7 @@ import pytest
 
 import topoplace as tp
 from fake_counters import DMON, Library, program, put_nvml
-from topoplace.discovery.live import counters
-from topoplace.discovery.nvidia import dcgm_rates
+from topoplace_lab.measuring import counters, dcgm_rates
 
 
 @pytest.fixture

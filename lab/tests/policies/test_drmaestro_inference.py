@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 import topoplace as tp
 from thoroughness import thorough
-from topoplace.engine.telemetry import FinishedRun, Reading
-from topoplace.policies import InferenceEngine
+from topoplace_lab.policies.drmaestro import InferenceEngine
+from topoplace_lab.telemetry import FinishedRun, Reading
 
 LOADS = st.integers(0, 24).map(lambda sixteenths: sixteenths / 16)  # so that sums are exact
 MODEL = tp.NetworkProfile(0.3, 0.6, 0.1)

@@ -14,16 +14,16 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 from topoplace import _checks
 from topoplace.engine.machine_state import ClusterView
 from topoplace.policies.drmaestro.free_resources import TopologyColumns
-from topoplace.policies.drmaestro.inference import InferenceEngine
 from topoplace.policies.drmaestro.network import NetworkLoad, job_traffic
 from topoplace.policies.drmaestro.policy import DRMaestro
+from topoplace_lab.policies.drmaestro.inference import InferenceEngine
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from topoplace.engine.telemetry import FinishedRun, Reading
     from topoplace.jobs.network_profile import NetworkProfile
     from topoplace.policies.drmaestro.costs import Costs
+    from topoplace_lab.telemetry import FinishedRun, Reading
 
 
 class ServiceOptions(TypedDict, total=False):

@@ -5,34 +5,18 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Final
 
+from paper_pages.coverage import Paper, Part
+from paper_pages.interval_plot import Compared
+from paper_pages.record import Record, RecordRow
 from topoplace_lab.papers.claims import FITTED, IDENTITY, RESULTS
-from topoplace_lab.papers.coverage import Part
-from topoplace_lab.papers.record import Record, RecordRow
-from topoplace_lab.report.interval_plot import Compared
 
 MACHINE: Final = "of this machine"
 """The index's heading for rows whose values depend on the machine, so that verdicts may differ elsewhere."""
 COLUMNS: Final = (*RESULTS, IDENTITY, FITTED, MACHINE)
 _PLACEHOLDER: Final = re.compile(r"\{([^{}]+)\}")
 _INTERVAL: Final = re.compile(r" \[[^\]]*\]")
-
-
-@dataclass(frozen=True, slots=True)
-class Paper:
-    """The contents of a paper's page, rows apart.
-
-    name: the subcommand of `topoplace papers`. title: the paper's title. introduction: the paper's question and
-    findings, the comparison, and its outcome. `{ID}` stands for our values in the row of that id, without their
-    intervals. parts: the paper's parts, with the code and rows of each.
-    """
-
-    name: str
-    title: str
-    introduction: str
-    parts: Sequence[Part]
 
 
 def counts(rows: Sequence[RecordRow]) -> Counter[str]:
