@@ -15,13 +15,18 @@ whole = pytest.mark.skipif(bool(MISSING), reason=f"needs {' and '.join(MISSING)}
 _FOLDER: Final = Path(__file__).parent
 
 
-def cannot_be_imported(path: Path) -> bool:
-    """Whether a file imports a distribution that is missing, itself or through a module of this folder."""
-    text = path.read_text("utf-8")
+def cannot_be_imported(path: Path, through: frozenset[Path] = frozenset()) -> bool:
+    """Whether a file imports a distribution that is missing, itself or through a module of this folder.
+
+    through: the files that led to this one.
+    """
+    text, through = path.read_text("utf-8"), through | {path}
     if any(re.search(rf"^(?:from|import) {name}\b", text, re.MULTILINE) for name in MISSING):
         return True
     named = re.findall(r"^(?:from|import) (\w+)\b", text, re.MULTILINE)
-    return any(cannot_be_imported(file) for name in named for file in _files(name) if file != path)
+    return any(
+        cannot_be_imported(file, through) for name in named for file in _files(name) if file not in through
+    )
 
 
 def _files(module: str) -> list[Path]:
