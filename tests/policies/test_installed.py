@@ -145,3 +145,18 @@ def test_names_that_are_none_are_answered_with_those_that_are() -> None:
     rest = tp.policies.names(sharing=False)
     assert set(rest) == set(tp.policies.names()) - set(tp.policies.names(sharing=True))
     assert len(rest) == 20
+
+
+@whole
+def test_a_policy_of_ours_is_found_without_another_look_at_all_packages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = tp.policies.get("fgd").name
+
+    def look(**_: object) -> None:
+        raise AssertionError("a look through every installed package")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", look)
+    assert tp.policies.get("fgd").name == name
+    with pytest.raises(AssertionError, match="a look"):  # packages may be installed meanwhile
+        tp.policies.get("lowest")
