@@ -112,7 +112,7 @@ TEST(smooth_seconds_are_close_above_seconds) {
 TEST(a_long_start_is_stopped) {
     topoplace::Random random(53);
     GangCase c;
-    c.fabric = oracle::random_fabric(random, 900, 4);
+    c.fabric = oracle::random_fabric(random, check::rounds(900, 2), 4);
     Numbers tasks(std::min(2000, c.fabric.network.n));
     for (std::size_t i = 0; i < tasks.size(); ++i) tasks[i] = static_cast<std::int32_t>(i);
     c.tasks = tasks;

@@ -113,7 +113,7 @@ std::vector<double> best_bottlenecks(const Graph& graph) {
 
 TEST(the_best_sum_of_a_clique_has_the_most_links) {
     Random rng(41);
-    for (int round = 0; round < 60; ++round) {
+    for (int round = 0; round < check::rounds(60); ++round) {
         const Rows rows = links(rng);
         const auto most = most_links(rows);
         const match::Target target(linked(rows));

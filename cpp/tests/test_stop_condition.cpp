@@ -90,7 +90,7 @@ TEST(a_graph_is_copied_without_its_rows) {
 }
 
 TEST(searches_end_after_few_dear_nodes) {
-    const std::int32_t size = check::rounds(600, 2);
+    const std::int32_t size = check::rounds(600);
     const match::Target target(complete(size));
     const match::Pattern pattern(ring(12));
     match::BestParams params;
