@@ -32,7 +32,7 @@ settings.register_profile("dev", max_examples=30, deadline=None, database=DATABA
 # Derandomized examples are always the same: there is nothing to keep.
 # Fewer than "dev" has, which are new ones each time: these find what a change broke, and the night looks for the rest.
 settings.register_profile(
-    "ci", max_examples=20, deadline=None, derandomize=True, print_blob=True, database=None
+    "ci", max_examples=10, deadline=None, derandomize=True, print_blob=True, database=None
 )
 settings.register_profile("deep", max_examples=5000, deadline=None, database=DATABASE)
 settings.load_profile("dev")

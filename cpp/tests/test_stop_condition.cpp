@@ -90,14 +90,15 @@ TEST(a_graph_is_copied_without_its_rows) {
 }
 
 TEST(searches_end_after_few_dear_nodes) {
-    const match::Target target(complete(600));
+    const std::int32_t size = check::rounds(600, 2);
+    const match::Target target(complete(size));
     const match::Pattern pattern(ring(12));
     match::BestParams params;
     // Makes the plans.
     match::best_subgraph(pattern, target, first_vertices(20), match::Objective::sum, params);
     params.stop = over();
     const auto best =
-        match::best_subgraph(pattern, target, first_vertices(600), match::Objective::sum, params);
+        match::best_subgraph(pattern, target, first_vertices(size), match::Objective::sum, params);
     CHECK(!best.optimal);
     CHECK(best.nodes < 3 * WorkMeter::kNodesPerLook / 2);  // at the first look
     match::EnumerateParams count;

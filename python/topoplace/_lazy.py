@@ -6,10 +6,10 @@ No value, such as `Topology`, imports what stands above it. Its methods ask here
 
 from __future__ import annotations
 
-import importlib
 import re
 import sys
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from typing import Any
 
 _IMPORT = re.compile(r"^    from (\S+) import (\w+) as (\w+)$", re.MULTILINE)
@@ -30,10 +30,10 @@ def lazily(package: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
         if name not in home:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         where, original = home[name]
-        if where != package and hasattr(above := importlib.import_module(where), original):
+        if where != package and hasattr(above := import_module(where), original):
             value = getattr(above, original)
         else:
-            value = importlib.import_module(f"{where}.{original}")
+            value = import_module(f"{where}.{original}")
         setattr(module, name, value)
         return value
 
@@ -51,6 +51,6 @@ def above(name: str) -> Callable[..., Any]:
 
     def call(*arguments: Any, **named: Any) -> Any:
         module, _, function = _HOME[name].partition(":")
-        return getattr(importlib.import_module(module), function)(*arguments, **named)
+        return getattr(import_module(module), function)(*arguments, **named)
 
     return call

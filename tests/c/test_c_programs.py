@@ -122,6 +122,7 @@ def go(shared_library: Path, prefix: Path, tmp_path: Path) -> Callable[..., str]
     return lambda *words, **more: run(["go", *words], {**environment, **more})
 
 
+@pytest.mark.deep  # compiles Go's own libraries
 def test_example_in_go(
     go: Callable[..., str], repository: Path, shared_library: Path, tmp_path: Path, machine: str
 ) -> None:

@@ -20,6 +20,8 @@ from topoplace.testing.default_cases import default_topologies
 NEEDS_MANY_STATES = {LeavesTheDomain}
 SHOWN_ON = {
     "CountsCpusOfIdleMachines": 3,
+    "ExplainsByHash": 0,
+    "HashesNames": 0,
     "IgnoresPartitions": 7,
     "LeavesTheDomain": 5,
     "NeverPlaces": 0,

@@ -10,7 +10,7 @@ import topoplace as tp
 from thoroughness import thorough
 from topoplace.testing.policy_machine import PolicyMachine
 
-STEPS = settings(max_examples=thorough(250, 6), stateful_step_count=12, deadline=None)
+STEPS = settings(max_examples=thorough(250, 3), stateful_step_count=12, deadline=None)
 
 
 @pytest.mark.parametrize("name", tp.policies.names())

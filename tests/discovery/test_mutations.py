@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import tracemalloc
 from pathlib import Path
@@ -49,7 +48,6 @@ def test_anything_needs_little_memory(path: Path) -> None:
     for how in share(WAYS, sorted(TEXTS).index(path.name), of=4):
         data = swollen(original, how, size)
         for one in (None, format):  # by its content, and by its name
-            gc.collect()
             tracemalloc.start()
             refused_at_most(data, one, by_content=one is None)
             peak = tracemalloc.get_traced_memory()[1]

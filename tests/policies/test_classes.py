@@ -10,7 +10,7 @@ import topoplace as tp
 from thoroughness import thorough
 from topoplace import HostResources, policies
 
-STEPS = thorough(600, 30)
+STEPS = thorough(600, 15)
 JOBS = [
     *(tp.JobGraph.ring(k) for k in range(1, 9)),
     tp.JobGraph.clique(3).with_(bandwidth_sensitive=True),

@@ -16,7 +16,7 @@ import topoplace as tp
 from topoplace.policies import Baseline
 
 class Lowest(Baseline):
-    def search(self, job, *rest):
+    def best_within(self, job, *rest):
         return self.fail(job)
 
     def fail(self, job):
@@ -111,7 +111,7 @@ def fault(policy: tp.Policy, raised: Exception | None = None) -> str:
 def test_faults_of_others_are_named_and_nothing_else(install: Install) -> None:
     install("theirs_of_test", "lowest = theirs_of_test:Lowest", "wrong = theirs_of_test:WrongAnswer")
     lowest, wrong = tp.policies.get("lowest"), tp.policies.get("wrong")
-    assert fault(lowest) == "here: search raised KeyError: 'x' (theirs_of_test.py, line 10)"
+    assert fault(lowest) == "here: best_within raised KeyError: 'x' (theirs_of_test.py, line 10)"
     assert fault(wrong) == "here: best returned 3"
     assert fault(lowest, tp.AllocationError("GPU 0 is busy")) == "here: GPU 0 is busy"
     assert fault(lowest, ValueError("seed = -1")) == "seed = -1"
@@ -145,3 +145,18 @@ def test_names_that_are_none_are_answered_with_those_that_are() -> None:
     rest = tp.policies.names(sharing=False)
     assert set(rest) == set(tp.policies.names()) - set(tp.policies.names(sharing=True))
     assert len(rest) == 20
+
+
+@whole
+def test_a_policy_of_ours_is_found_without_another_look_at_all_packages(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    name = tp.policies.get("fgd").name
+
+    def look(**_: object) -> None:
+        raise AssertionError("a look through every installed package")
+
+    monkeypatch.setattr("importlib.metadata.entry_points", look)
+    assert tp.policies.get("fgd").name == name
+    with pytest.raises(AssertionError, match="a look"):  # packages may be installed meanwhile
+        tp.policies.get("lowest")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from xdist.scheduler import LoadScopeScheduling
 
 GROUPS = {
+    "tests/cli/test_explore_recorded.py": "recorded page",
     "tests/house/test_docs_site.py": "site",
     "hosts/tests/slurm/test_busy_cluster.py": "a busy cluster of Slurm",
     "hosts/tests/slurm/test_placer.py": "a cluster of Slurm",

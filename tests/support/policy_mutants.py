@@ -261,7 +261,7 @@ class ProvesNothing(Greedy):
 
     name = "proves-nothing"
 
-    def search(
+    def best_within(
         self,
         job: Job,
         cluster: Cluster,

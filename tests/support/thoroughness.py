@@ -31,7 +31,7 @@ def thorough(deep: int, otherwise: int) -> int:
 
 def for_each_policy() -> settings:
     """How many examples a test sees that is repeated for every policy: they share most of what it tries."""
-    return settings(max_examples=thorough(5000, 12))
+    return settings(max_examples=thorough(5000, 6))
 
 
 def share(cases: Sequence[T], turn: int, of: int) -> Sequence[T]:

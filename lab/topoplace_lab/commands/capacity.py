@@ -19,6 +19,8 @@ PLANNERS = ("milp", "search", "shares", "tight", "printed", "fifo", "edf", "ps")
 _MODELS = ("milp", "tight", "printed")
 """The planners that prove how close a plan is to the optimum."""
 _GAP = 0.05
+_COSTS = ("total", "vm", "tardiness", "postponement", "idle")
+"""The parts of a plan's cost, by their names in JSON."""
 
 
 def add(commands: Any) -> None:
@@ -122,13 +124,7 @@ def _facts(
             for node in plan.nodes
         ],
         "postponed": [jobs[job].job_id for job in plan.postponed],
-        "cost": {
-            "total": plan.cost.total,
-            "vm": plan.cost.vm,
-            "tardiness": plan.cost.tardiness,
-            "postponement": plan.cost.postponement,
-            "idle": plan.cost.idle,
-        },
+        "cost": {name: getattr(plan.cost, name) for name in _COSTS},
         "bound": plan.bound,
         "gap": plan.gap,
         "seconds": seconds,

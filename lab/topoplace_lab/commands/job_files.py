@@ -214,11 +214,10 @@ def log(text: str, arguments: argparse.Namespace) -> Workload | None:
 
     skip = getattr(arguments, "skip_bad_rows", False)
     if swf.recognised(text):
-        cpus = getattr(arguments, "cpus", None)
         jobs = Workload.from_swf(
             text,
             gpus_per_node=arguments.gpus_per_node or options.GPUS_PER_NODE,
-            cpus_per_node=cpus,
+            cpus_per_node=getattr(arguments, "cpus", None),
             seed=arguments.seed,
             skip_bad_rows=skip,
         )

@@ -75,14 +75,8 @@ def _build(arguments: argparse.Namespace) -> None:
         profile = PerformanceProfile.build(runs, percentile=arguments.percentile)
     writing.write(output, profile.to_csv() if output.suffix == ".csv" else profile.to_json())
     if arguments.json:
-        writing.as_json(
-            {
-                "wrote": str(output),
-                "runs": len(runs),
-                "solo": len(profile.solo),
-                "pairs": len(profile.colocation),
-            }
-        )
+        counts = {"runs": len(runs), "solo": len(profile.solo), "pairs": len(profile.colocation)}
+        writing.as_json({"wrote": str(output), **counts})
     else:
         print(f"wrote {output}: {profile!r}")
 

@@ -172,7 +172,7 @@ def test_the_share_counts_where_a_model_is_unknown():
     tflop=st.lists(st.floats(1e-3, 1e4), min_size=2, max_size=2).map(sorted),
     overlap=st.floats(0, 1),
 )
-@settings(max_examples=thorough(1000, 30))
+@settings(max_examples=thorough(1000, 15))
 def test_a_job_loses_at_most_what_its_communication_loses_and_less_the_more_it_computes(
     gpus, size, tflop, overlap
 ):
@@ -197,7 +197,7 @@ MIXED = tp.Topology.cluster(
 
 
 @given(tflop=st.floats(0.1, 1e4), overlap=st.floats(0, 1))
-@settings(max_examples=thorough(1000, 30))
+@settings(max_examples=thorough(1000, 15))
 def test_the_base_time_is_that_of_the_shortest_step_on_any_gpus(tflop, overlap):
     job, seconds = tp.JobGraph.ring(2).with_(tflop=tflop), {}
     for pair in itertools.combinations(range(4), 2):
@@ -368,7 +368,7 @@ def replayed(result, share):
 
 @pytest.mark.parametrize("name", TOPOLOGIES)
 @given(seed=st.integers(0, 1 << 30))
-@settings(max_examples=thorough(1000, 4))
+@settings(max_examples=thorough(1000, 2))
 def test_speeds_are_those_of_all_times_anew(name, seed):
     random = np.random.default_rng(seed)
     topology, num_jobs = TOPOLOGIES[name], 14
