@@ -2,9 +2,9 @@
 //
 // The problem is that of group packing (group_packing.hpp): a tree of domains, and groups of tasks that are
 // each inside one domain of their depth. `kept` says where tasks are that still have a place; the others of
-// `own_tasks` have lost theirs. `room` counts for all tasks of the job, wherever they are now. A task moves if
-// it is on another leaf than before, or had lost its place. Tasks that have a place may have to move, too: so
-// that another one fits into its group's domain, or with their whole group.
+// `own_tasks` have lost theirs. `room` counts for all tasks of the job, wherever they are now. A task moves
+// if it is on another leaf than before, or had lost its place. Tasks that have a place may have to move, too:
+// so that another one fits into its group's domain, or with their whole group.
 //
 // Of repackings with as few moves, one is returned with few tasks on leaves that the job did not use. The
 // answer is proven unless the search is stopped; `bound` is proven in any case.

@@ -1,7 +1,7 @@
-// Group repacking by branch and bound. Without the rule that a group is inside one domain, the fewest moves are
-// a minimum-cost flow: each group sends its tasks to the leaves, at no cost where they are, at the cost of a
-// move elsewhere. Where the flow puts a group into several domains, the search tries the domains of the group's
-// depth one by one, first the one in which most of its tasks are; its flow bounds each branch.
+// Group repacking by branch and bound. Without the rule that a group is inside one domain, the fewest moves
+// are a minimum-cost flow: each group sends its tasks to the leaves, at no cost where they are, at the cost
+// of a move elsewhere. Where the flow puts a group into several domains, the search tries the domains of the
+// group's depth one by one, first the one in which most of its tasks are; its flow bounds each branch.
 #include <algorithm>
 #include <limits>
 #include <map>
@@ -130,10 +130,11 @@ class Repacking {
         Arcs arcs;
         for (std::int32_t domain = 0; domain < num_domains(); ++domain) {
             const bool is_root = domain == 0;
-            arcs.add(up(domain), is_root ? sink() : up(domains_.parent(domain)), domains_.capacity(domain), 0);
-            // Arc 2 * domain + 1 leads down into the domain; that of the root leads nowhere.
-            arcs.add(is_root ? down(0) : down(domains_.parent(domain)), down(domain), is_root ? 0 : num_tasks_,
+            arcs.add(up(domain), is_root ? sink() : up(domains_.parent(domain)), domains_.capacity(domain),
                      0);
+            // Arc 2 * domain + 1 leads down into the domain; that of the root leads nowhere.
+            arcs.add(is_root ? down(0) : down(domains_.parent(domain)), down(domain),
+                     is_root ? 0 : num_tasks_, 0);
         }
         for (std::int32_t domain = 0; domain < num_domains(); ++domain) {
             if (domains_.is_leaf(domain)) {
@@ -245,7 +246,8 @@ class Repacking {
     // fill best.
     void deal(std::vector<Portion64>& moved, std::span<const std::int32_t> children, Counts64& left,
               const std::vector<Counts64>& here, std::vector<std::vector<Portion64>>& pool) const {
-        std::map<std::int32_t, std::vector<Portion64>> units;  // by the undecided group; others after all of them
+        std::map<std::int32_t, std::vector<Portion64>>
+            units;  // by the undecided group; others after all of them
         for (const Portion64& one : moved) {
             const std::int32_t outer = undecided(one.group);
             units[outer == kAbsent ? std::numeric_limits<std::int32_t>::max() : outer].push_back(one);
@@ -276,9 +278,8 @@ class Repacking {
                 if (left[i] == 0) continue;
                 const auto& known = here[index(children[i])];
                 const auto& given = pool[index(children[i])];
-                const bool has_some =
-                    std::binary_search(known.begin(), known.end(), unit) ||
-                    (!given.empty() && undecided(given.back().group) == unit);
+                const bool has_some = std::binary_search(known.begin(), known.end(), unit) ||
+                                      (!given.empty() && undecided(given.back().group) == unit);
                 if (beside && !has_some) continue;
                 // The least that suffices, else the most; those with a part of the group first.
                 const auto rank = [&](std::size_t at, bool some) {
@@ -315,7 +316,8 @@ class Repacking {
     Spread spread(std::span<const Share> shares) const {
         Spread found;
         for (const Share& share : shares) {
-            for (std::int32_t group = share.group; group != kAbsent; group = params_.group_parent[index(group)]) {
+            for (std::int32_t group = share.group; group != kAbsent;
+                 group = params_.group_parent[index(group)]) {
                 if (home_[index(group)] == kAbsent) {
                     found[{group, at_depth(share.leaf, depth(group))}] += share.tasks;
                 }
@@ -352,13 +354,14 @@ class Repacking {
         }
     }
 
-    // The domains in which a group may be; first those with the fewest tasks of the group to move in, and of others
-    // to move out. Of domains that are alike and not used, one.
+    // The domains in which a group may be; first those with the fewest tasks of the group to move in, and of
+    // others to move out. Of domains that are alike and not used, one.
     std::vector<std::int32_t> candidates(std::int32_t group, const Relaxed& node) const {
         std::vector<std::int64_t> others(params_.parent.size(), 0);
         std::map<std::int32_t, std::int64_t> kept;
         for (const Share& share : node.shares) {
-            if (!is_part(share.group, group)) others[index(at_depth(share.leaf, depth(group)))] += share.tasks;
+            if (!is_part(share.group, group))
+                others[index(at_depth(share.leaf, depth(group)))] += share.tasks;
         }
         for (const Share& share : kept_) {
             if (is_part(share.group, group)) kept[at_depth(share.leaf, depth(group))] += share.tasks;

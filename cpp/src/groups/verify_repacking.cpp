@@ -11,7 +11,8 @@ Fault verify_repacking(const RepackParams& params, std::span<const Share> shares
     for (const Share& share : shares) {
         std::int32_t stay = 0;
         for (const Share& kept : params.kept) {
-            if (kept.group == share.group && kept.leaf == share.leaf) stay = std::min(kept.tasks, share.tasks);
+            if (kept.group == share.group && kept.leaf == share.leaf)
+                stay = std::min(kept.tasks, share.tasks);
         }
         counted += share.tasks - stay;
     }

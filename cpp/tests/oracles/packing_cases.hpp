@@ -32,8 +32,8 @@ struct Case {
     }
 };
 
-inline void add_level(topoplace::Random& random, Case& c, std::size_t first, std::int32_t most, std::int32_t room,
-               bool is_leaf) {
+inline void add_level(topoplace::Random& random, Case& c, std::size_t first, std::int32_t most,
+                      std::int32_t room, bool is_leaf) {
     const std::size_t end = c.parent.size();
     for (std::size_t domain = first; domain < end; ++domain) {
         const std::int32_t children = 1 + random.below(most);
@@ -61,7 +61,7 @@ inline void add_groups(topoplace::Random& random, Case& c, std::int32_t depth, s
 }
 
 inline Case random_case(topoplace::Random& random, std::int32_t depth, std::int32_t most, std::int32_t room,
-                 std::int32_t tasks) {
+                        std::int32_t tasks) {
     Case c;
     std::size_t first = 0;
     for (std::int32_t level = 1; level <= depth; ++level) {
