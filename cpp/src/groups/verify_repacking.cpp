@@ -1,5 +1,6 @@
 // Checks a repacking by the definition alone; shares no code with the search.
 #include <algorithm>
+#include <string>
 
 #include "topoplace/group_repacking.hpp"
 
