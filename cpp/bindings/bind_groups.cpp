@@ -1,10 +1,11 @@
-// Binds the packing of groups into domains.
+// Binds the packing and the repacking of groups into domains.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
 #include "convert.hpp"
 #include "register.hpp"
 #include "topoplace/group_packing.hpp"
+#include "topoplace/group_repacking.hpp"
 
 namespace py = pybind11;
 
@@ -13,9 +14,13 @@ namespace {
 
 using groups::PackParams;
 using groups::PackResult;
+using groups::RepackParams;
+using groups::RepackResult;
 using groups::Share;
 using Ints = Array<std::int32_t>;
 using GroupShares = py::typing::Tuple<bool, py::array_t<std::int32_t>, bool, bool, std::uint64_t>;
+using Moves =
+    py::typing::Tuple<bool, py::array_t<std::int32_t>, bool, std::int64_t, std::int64_t, std::uint64_t>;
 
 PackParams to_params(const Ints& parent, const Ints& room, const Ints& group_parent, const Ints& group_depth,
                      const Ints& own_tasks) {
@@ -31,6 +36,20 @@ PackParams to_params(const Ints& parent, const Ints& room, const Ints& group_par
             .own_tasks = as_span(own_tasks)};
 }
 
+py::array_t<std::int32_t> to_rows(const std::vector<Share>& shares) {
+    std::vector<std::int32_t> rows;
+    for (const Share& share : shares) rows.insert(rows.end(), {share.group, share.leaf, share.tasks});
+    return to_array(std::move(rows), {static_cast<py::ssize_t>(shares.size()), 3});
+}
+
+std::vector<Share> to_shares(const Ints& array, const char* name) {
+    check_shape(array, name, {-1, 3});
+    const auto rows = as_span(array);
+    std::vector<Share> listed;
+    for (std::size_t i = 0; i < rows.size(); i += 3) listed.push_back({rows[i], rows[i + 1], rows[i + 2]});
+    return listed;
+}
+
 GroupShares pack_groups(const Ints& parent, const Ints& room, const Ints& group_parent,
                         const Ints& group_depth, const Ints& own_tasks, std::int32_t balanced,
                         std::optional<double> timeout, std::optional<std::uint64_t> max_nodes) {
@@ -38,11 +57,7 @@ GroupShares pack_groups(const Ints& parent, const Ints& room, const Ints& group_
     params.balanced = balanced;
     params.stop = to_stop_condition(timeout, max_nodes);
     const auto result = without_gil<PackResult>([&] { return groups::pack_groups(params); });
-    std::vector<std::int32_t> rows;
-    for (const Share& share : result.shares) rows.insert(rows.end(), {share.group, share.leaf, share.tasks});
-    const auto count = static_cast<py::ssize_t>(result.shares.size());
-    return py::make_tuple(result.found, to_array(std::move(rows), {count, 3}), result.complete, result.fewest,
-                          result.nodes);
+    return py::make_tuple(result.found, to_rows(result.shares), result.complete, result.fewest, result.nodes);
 }
 
 Fault verify_group_packing(const Ints& parent, const Ints& room, const Ints& group_parent,
@@ -51,11 +66,29 @@ Fault verify_group_packing(const Ints& parent, const Ints& room, const Ints& gro
     PackParams params = to_params(parent, room, group_parent, group_depth, own_tasks);
     params.balanced = balanced;
     groups::check_problem(params);
-    check_shape(shares, "shares", {-1, 3});
-    const auto rows = as_span(shares);
-    std::vector<Share> listed;
-    for (std::size_t i = 0; i < rows.size(); i += 3) listed.push_back({rows[i], rows[i + 1], rows[i + 2]});
-    return groups::verify_packing(params, listed);
+    return groups::verify_packing(params, to_shares(shares, "shares"));
+}
+
+Moves repack_groups(const Ints& parent, const Ints& room, const Ints& group_parent, const Ints& group_depth,
+                    const Ints& own_tasks, const Ints& kept, std::optional<double> timeout,
+                    std::optional<std::uint64_t> max_nodes) {
+    RepackParams params{.problem = to_params(parent, room, group_parent, group_depth, own_tasks)};
+    const std::vector<Share> shares = to_shares(kept, "kept");
+    params.kept = shares;
+    params.problem.stop = to_stop_condition(timeout, max_nodes);
+    const auto result = without_gil<RepackResult>([&] { return groups::repack_groups(params); });
+    return py::make_tuple(result.found, to_rows(result.shares), result.complete, result.moved, result.bound,
+                          result.nodes);
+}
+
+Fault verify_group_repacking(const Ints& parent, const Ints& room, const Ints& group_parent,
+                             const Ints& group_depth, const Ints& own_tasks, const Ints& kept,
+                             const Ints& shares, std::int64_t moved) {
+    RepackParams params{.problem = to_params(parent, room, group_parent, group_depth, own_tasks)};
+    groups::check_problem(params.problem);
+    const std::vector<Share> before = to_shares(kept, "kept");
+    params.kept = before;
+    return groups::verify_repacking(params, to_shares(shares, "shares"), moved);
 }
 
 }  // namespace
@@ -70,6 +103,15 @@ void register_groups(py::module_& module) {
                py::arg("group_depth").noconvert(), py::arg("own_tasks").noconvert(), py::arg("balanced"),
                py::arg("shares").noconvert(),
                "None where the packing is right, else the reason why it is not.");
+    module.def("repack_groups", &repack_groups, py::arg("parent").noconvert(), py::arg("room").noconvert(),
+               py::arg("group_parent").noconvert(), py::arg("group_depth").noconvert(),
+               py::arg("own_tasks").noconvert(), py::arg("kept").noconvert(), py::arg("timeout"),
+               py::arg("max_nodes"));
+    module.def("verify_group_repacking", &verify_group_repacking, py::arg("parent").noconvert(),
+               py::arg("room").noconvert(), py::arg("group_parent").noconvert(),
+               py::arg("group_depth").noconvert(), py::arg("own_tasks").noconvert(),
+               py::arg("kept").noconvert(), py::arg("shares").noconvert(), py::arg("moved"),
+               "None where the repacking is right, else the reason why it is not.");
 }
 
 }  // namespace topoplace::bindings

@@ -1,9 +1,11 @@
-// The group packing against the definition: every way to put the tasks on the leaves, on one small tree.
+// The group packing and repacking against the definition: every way to put the tasks on the leaves, on one
+// small tree.
 #include <algorithm>
 #include <vector>
 
 #include "fuzz.hpp"
 #include "topoplace/group_packing.hpp"
+#include "topoplace/group_repacking.hpp"
 
 namespace {
 
@@ -57,21 +59,50 @@ Case read_case(fuzz::Bytes& bytes) {
     return c;
 }
 
-bool is_possible(const Case& c, std::size_t group, std::size_t leaf, std::int32_t left,
-                 std::vector<Share>& shares) {
-    if (group == c.own_tasks.size()) return !groups::verify_packing(c.params(), shares);
+std::int32_t moved_by(const std::vector<Share>& shares, const std::vector<Share>& kept) {
+    std::int32_t moved = 0;
+    for (const Share& share : shares) {
+        moved += share.tasks;
+        for (const Share& one : kept) {
+            if (one.group == share.group && one.leaf == share.leaf) moved -= std::min(one.tasks, share.tasks);
+        }
+    }
+    return moved;
+}
+
+constexpr std::int32_t kImpossible = 99;
+
+// The fewest moves of all packings.
+std::int32_t fewest_moves(const Case& c, const std::vector<Share>& kept, std::size_t group, std::size_t leaf,
+                          std::int32_t left, std::vector<Share>& shares) {
+    if (group == c.own_tasks.size())
+        return groups::verify_packing(c.params(), shares) ? kImpossible : moved_by(shares, kept);
     if (left == 0) {
         const std::size_t next = group + 1;
-        return is_possible(c, next, 0, next < c.own_tasks.size() ? c.own_tasks[next] : 0, shares);
+        return fewest_moves(c, kept, next, 0, next < c.own_tasks.size() ? c.own_tasks[next] : 0, shares);
     }
-    if (leaf == c.leaves.size()) return false;
+    std::int32_t fewest = kImpossible;
+    if (leaf == c.leaves.size()) return fewest;
     for (std::int32_t tasks = std::min(left, c.room[std::size_t(c.leaves[leaf])]); tasks >= 0; --tasks) {
         if (tasks > 0) shares.push_back({static_cast<std::int32_t>(group), c.leaves[leaf], tasks});
-        const bool found = is_possible(c, group, leaf + 1, left - tasks, shares);
+        fewest = std::min(fewest, fewest_moves(c, kept, group, leaf + 1, left - tasks, shares));
         if (tasks > 0) shares.pop_back();
-        if (found) return true;
     }
-    return false;
+    return fewest;
+}
+
+// Where some of the tasks are, whatever their groups require.
+std::vector<Share> read_kept(fuzz::Bytes& bytes, const Case& c) {
+    std::vector<Share> kept;
+    for (std::size_t group = 0; group < c.own_tasks.size(); ++group) {
+        std::int32_t left = c.own_tasks[group];
+        for (const std::int32_t leaf : c.leaves) {
+            const std::int32_t tasks = left == 0 ? 0 : bytes.below(left + 1);
+            if (tasks > 0) kept.push_back({static_cast<std::int32_t>(group), leaf, tasks});
+            left -= tasks;
+        }
+    }
+    return kept;
 }
 
 }  // namespace
@@ -81,11 +112,20 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Case c = read_case(bytes);
     std::vector<Share> shares;
     auto params = c.params();
+    const std::int32_t balanced = bytes.below(3);
+    const std::vector<Share> kept = read_kept(bytes, c);
+    const std::int32_t fewest = fewest_moves(c, kept, 0, 0, c.own_tasks[0], shares);
+    const groups::RepackParams again{.problem = params, .kept = kept};
+    const auto repaired = groups::repack_groups(again);
+    REQUIRE(repaired.complete);
+    REQUIRE(repaired.found == (fewest != kImpossible));
+    REQUIRE(!repaired.found || (repaired.moved == fewest && repaired.bound == fewest));
+    REQUIRE(!repaired.found || !groups::verify_repacking(again, repaired.shares, fewest));
     const auto found = groups::pack_groups(params);
     REQUIRE(found.complete);
-    REQUIRE(found.found == is_possible(c, 0, 0, c.own_tasks[0], shares));
+    REQUIRE(found.found == (fewest != kImpossible));
     REQUIRE(!found.found || !groups::verify_packing(params, found.shares));
-    params.balanced = bytes.below(3);
+    params.balanced = balanced;
     const auto even = groups::pack_groups(params);
     REQUIRE(even.found == found.found);
     REQUIRE(!even.found || !groups::verify_packing(params, even.shares));

@@ -1,7 +1,8 @@
-"""`pack_groups` against every assignment on small trees, and its arguments."""
+"""`pack_groups` and `repack_groups` against every assignment on small trees, and their arguments."""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from itertools import product
 from pathlib import Path
@@ -249,3 +250,79 @@ def test_a_wrong_packing_is_not_verified() -> None:
         assert not kernels.verify_group_packing(*problem, wrong)
     with pytest.raises(ValueError, match=r"shares has shape \(1, 2\)"):
         kernels.verify_group_packing(*problem, [[0, 1]])
+
+
+@st.composite
+def losses(draw: st.DrawFn) -> tuple[Problem, list[list[int]]]:
+    """A problem, and where some of its tasks are; their groups need not be in one domain."""
+    problem = draw(problems())
+    leaves = [i for i in range(len(problem.parent)) if i not in problem.parent]
+    kept: list[list[int]] = []
+    for group, tasks in enumerate(problem.own_tasks):
+        for leaf in draw(st.lists(st.sampled_from(leaves), unique=True, max_size=3)):
+            if tasks:
+                kept.append([group, leaf, draw(st.integers(1, tasks))])
+                tasks -= kept[-1][2]
+    return problem, kept
+
+
+@given(losses())
+def test_no_repacking_moves_fewer_tasks(loss: tuple[Problem, list[list[int]]]) -> None:
+    problem, kept = loss
+    group_of = [group for group, tasks in enumerate(problem.own_tasks) for _ in range(tasks)]
+    stay = {(group, leaf): tasks for group, leaf, tasks in kept}
+
+    def moved(assigned: tuple[int, ...]) -> int:
+        counts = Counter(zip(group_of, assigned, strict=True))
+        return sum(tasks - min(tasks, stay.get(share, 0)) for share, tasks in counts.items())
+
+    found = kernels.repack_groups(*problem, kept)
+    fewest = min(map(moved, packings(problem)), default=None)
+    assert (found.moved if found else None) == fewest
+    if found:
+        assert found.optimal
+        assert kernels.verify_group_repacking(*problem, kept, found.shares, found.moved)
+        assert not kernels.verify_group_repacking(*problem, kept, found.shares, found.moved + 1)
+
+
+RACKS_OF_3 = ([-1, 0, 0, 1, 1, 1, 2, 2, 2], [9, 9, 9, 0, 1, 1, 1, 0, 0], [-1, 0], [0, 1], [1, 2])
+"""Machines of one GPU, of which the first is lost, and two of the other rack are busy; a task, and two in one rack."""
+
+
+def test_a_healthy_task_steps_aside_so_that_a_group_stays_together() -> None:
+    found = kernels.repack_groups(*RACKS_OF_3, [[0, 5, 1], [1, 4, 1]])
+    assert found is not None
+    assert (found.moved, found.bound, found.optimal) == (2, 2, True)
+    assert found.shares.tolist() == [[0, 6, 1], [1, 4, 1], [1, 5, 1]]
+
+
+def test_tasks_that_keep_their_place_do_not_move() -> None:
+    found = kernels.repack_groups(*RACKS_OF_3, [[0, 6, 1], [1, 4, 1], [1, 5, 1]])
+    assert found is not None
+    assert found.moved == 0
+    everywhere = kernels.repack_groups([-1, 0, 0], [8, 8, 8], [-1, 0], [0, 1], [0, 8], [])
+    assert everywhere is not None
+    assert everywhere.moved == 8
+    assert kernels.repack_groups([-1, 0, 0], [8, 7, 7], [-1, 0], [0, 1], [0, 8], [[1, 1, 7]]) is None
+
+
+@pytest.mark.parametrize(
+    ("kept", "message"),
+    [
+        ([[0, 5]], r"kept has shape \(1, 2\)"),
+        ([[2, 5, 1]], r"kept\[0\] = 2: must be a group"),
+        ([[0, 1, 1]], r"kept\[0\] = 1: must be a leaf"),
+        ([[0, 5, 0]], r"kept\[0\] = 0: must be at least one task"),
+        ([[1, 4, 1], [1, 4, 1]], r"kept\[1\] = 4: the group has this leaf twice"),
+        ([[0, 4, 1], [0, 5, 1]], r"kept\[1\] = 1: more tasks than the group has"),
+        ([[0, 5, 0.5]], "kept"),
+    ],
+)
+def test_what_is_kept_is_checked(kept: list[list[float]], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        kernels.repack_groups(*RACKS_OF_3, kept)
+
+
+def test_a_search_that_ends_early_says_so() -> None:
+    with pytest.raises(SearchTimeoutError, match="no repacking found within max_nodes = 1"):
+        kernels.repack_groups(*RACKS_OF_3, [[0, 5, 1], [1, 4, 1]], max_nodes=1)

@@ -20,6 +20,14 @@ class Domains {
     std::int32_t depth(std::int32_t domain) const { return depth_[index(domain)]; }
     std::int32_t parent(std::int32_t domain) const { return parent_[index(domain)]; }
     std::int32_t leaf_depth() const { return leaf_depth_; }
+    // The domain of this depth around a domain; itself if it is not deeper.
+    std::int32_t at_depth(std::int32_t domain, std::int32_t depth) const {
+        while (this->depth(domain) > depth) domain = parent(domain);
+        return domain;
+    }
+    bool is_inside(std::int32_t domain, std::int32_t around) const {
+        return at_depth(domain, depth(around)) == around;
+    }
     bool is_leaf(std::int32_t domain) const { return depth(domain) == leaf_depth_; }
     // The most tasks that fit in the domain.
     std::int32_t capacity(std::int32_t domain) const { return capacity_[index(domain)]; }

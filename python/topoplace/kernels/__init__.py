@@ -40,8 +40,11 @@ if TYPE_CHECKING:
     from topoplace.kernels.gang_mapping import verify_gang_mapping as verify_gang_mapping
     from topoplace.kernels.graph import Graph as Graph
     from topoplace.kernels.group_packing import GroupPacking as GroupPacking
+    from topoplace.kernels.group_packing import GroupRepacking as GroupRepacking
     from topoplace.kernels.group_packing import pack_groups as pack_groups
+    from topoplace.kernels.group_packing import repack_groups as repack_groups
     from topoplace.kernels.group_packing import verify_group_packing as verify_group_packing
+    from topoplace.kernels.group_packing import verify_group_repacking as verify_group_repacking
     from topoplace.kernels.job_traffic import CollectiveNetwork as CollectiveNetwork
     from topoplace.kernels.job_traffic import JobCollectives as JobCollectives
     from topoplace.kernels.job_traffic import Places as Places

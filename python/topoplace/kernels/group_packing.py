@@ -1,4 +1,7 @@
-"""Pack groups of tasks into a tree of domains, such as racks of machines, each group inside one domain."""
+"""Pack groups of tasks into a tree of domains, such as racks of machines, each group inside one domain.
+
+`repack_groups` does so again after some tasks have lost their place, with the fewest moves.
+"""
 
 from __future__ import annotations
 
@@ -80,6 +83,92 @@ def pack_groups(
     return None
 
 
+class GroupRepacking(NamedTuple):
+    """The result of `repack_groups`: the number of tasks of each group on each leaf, and how many of them move."""
+
+    shares: Ints
+    """(s, 3): group, leaf and number of tasks, as in `GroupPacking`."""
+    moved: int
+    """Number of tasks that are on another leaf than before, those without a place before included."""
+    bound: int
+    """No repacking moves fewer tasks."""
+    nodes: int
+    """Number of minimum-cost flows that the search solved."""
+
+    @property
+    def optimal(self) -> bool:
+        """Return True if it is proven that no repacking moves fewer tasks."""
+        return self.moved == self.bound
+
+
+def repack_groups(
+    parent: ArrayLike,
+    room: ArrayLike,
+    group_parent: ArrayLike,
+    group_depth: ArrayLike,
+    own_tasks: ArrayLike,
+    kept: ArrayLike,
+    *,
+    timeout: float | None = None,
+    max_nodes: int | None = None,
+) -> GroupRepacking | None:
+    """Give all tasks of a packed job a place again, and move as few as possible; None if that is impossible.
+
+    Tasks that have a place may have to move as well: so that another one fits into its group's domain, or with their
+    whole group. Of repackings with as few moves, one has few tasks on leaves without `kept` tasks. The search is branch
+    and bound over minimum-cost flows. It is exact unless a limit ends it, and returns the best found then.
+
+    Args:
+        parent: (d,) the tree of domains, as for `pack_groups`.
+        room: (d,) the largest number of the job's tasks on each domain, those that are there now included.
+        group_parent: (g,) the group around each group, -1 for the job.
+        group_depth: (g,) the depth at which one domain must contain the whole group.
+        own_tasks: (g,) the tasks of each group that are in no group inside it.
+        kept: (k, 3) group, leaf and number of the tasks that have a place, each group and leaf at most once. The other
+            tasks have lost theirs.
+
+    Raises:
+        SearchTimeoutError: `timeout` or `max_nodes` ends the search before a packing is found.
+        ValueError: An argument is out of range.
+    """
+    found, shares, complete, moved, bound, nodes = _core.repack_groups(
+        *_problem(parent, room, group_parent, group_depth, own_tasks),
+        _rows(kept, "kept"),
+        seconds(timeout),
+        node_limit(max_nodes),
+    )
+    if found:
+        return GroupRepacking(shares, moved, bound, nodes)
+    if not complete:
+        given = {"timeout": timeout, "max_nodes": max_nodes}
+        limits = " and ".join(f"{name} = {value}" for name, value in given.items() if value is not None)
+        raise SearchTimeoutError(f"no repacking found within {limits}, although one may exist", None)
+    return None
+
+
+def verify_group_repacking(
+    parent: ArrayLike,
+    room: ArrayLike,
+    group_parent: ArrayLike,
+    group_depth: ArrayLike,
+    own_tasks: ArrayLike,
+    kept: ArrayLike,
+    shares: ArrayLike,
+    moved: int,
+) -> bool:
+    """Return True if `shares` (s, 3) packs all tasks as `verify_group_packing` says, and `moved` of them move.
+
+    The check uses only the definition of `repack_groups` and shares no code with the search. It does not check that few
+    tasks move.
+
+    Raises:
+        ValueError: An argument is out of range.
+    """
+    problem = _problem(parent, room, group_parent, group_depth, own_tasks)
+    _checks.integer(moved, "moved", ValueError, low=0, high=INT32_MAX)
+    return _core.verify_group_repacking(*problem, _rows(kept, "kept"), _rows(shares, "shares"), moved) is None
+
+
 def verify_group_packing(
     parent: ArrayLike,
     room: ArrayLike,
@@ -98,12 +187,17 @@ def verify_group_packing(
     Raises:
         ValueError: An argument is out of range.
     """
-    rows = _checks.numbers_of(shares, "shares", ValueError)
-    if rows.ndim != 2 or rows.shape[1] != 3:
-        raise ValueError(f"shares has shape {rows.shape}; expected (s, 3)")
     problem = _problem(parent, room, group_parent, group_depth, own_tasks)
-    listed = integers(rows.reshape(-1), "shares").reshape(-1, 3)
-    return _core.verify_group_packing(*problem, _depth(balanced), listed) is None
+    return _core.verify_group_packing(*problem, _depth(balanced), _rows(shares, "shares")) is None
+
+
+def _rows(shares: ArrayLike, name: str) -> Ints:
+    rows = _checks.numbers_of(shares, name, ValueError)
+    if not rows.size:
+        return np.empty((0, 3), np.int32)
+    if rows.ndim != 2 or rows.shape[1] != 3:
+        raise ValueError(f"{name} has shape {rows.shape}; expected (s, 3)")
+    return integers(rows.reshape(-1), name).reshape(-1, 3)
 
 
 def _problem(*arrays: ArrayLike) -> tuple[Ints, Ints, Ints, Ints, Ints]:
