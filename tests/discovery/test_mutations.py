@@ -45,7 +45,7 @@ def test_anything_needs_little_memory(path: Path) -> None:
     original, format = path.read_bytes(), format_of(path)
     size = thorough(1 << 20, 1 << 16)
     refused_at_most(original, format)  # imports and caches are paid for before the measurement
-    for how in share(WAYS, sorted(TEXTS).index(path.name), of=4):
+    for how in share(WAYS, sorted(TEXTS).index(path.name), of=len(WAYS)):
         data = swollen(original, how, size)
         for one in (None, format):  # by its content, and by its name
             tracemalloc.start()
