@@ -68,7 +68,7 @@ TEST(equals_brute_force) {
     topoplace::Random random(1);
     std::int32_t possible = 0, impossible = 0;
     for (std::int32_t round = 0; round < check::rounds(2000); ++round) {
-        const Case c = packing::random_case(random, 1 + random.below(3), 3, 3, 1 + random.below(6));
+        const Case c = packing::random_case(random, 1 + random.below(3), 3, 3, 1 + random.below(5));
         const std::vector<Share> kept = kept_of(random, c);
         const RepackParams params{.problem = c.params(), .kept = kept};
         const auto found = groups::repack_groups(params);

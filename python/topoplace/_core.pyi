@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'Graph', 'JobCollectives', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'flows_of', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'Graph', 'JobCollectives', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'flows_of', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -568,6 +568,8 @@ def pack_trees(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.Sup
     """
 def price_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64]) -> list[tuple[float, float, int, list[tuple[int, int]]]]:
     ...
+def repack_groups(parent: numpy.typing.NDArray[numpy.int32], room: numpy.typing.NDArray[numpy.int32], group_parent: numpy.typing.NDArray[numpy.int32], group_depth: numpy.typing.NDArray[numpy.int32], own_tasks: numpy.typing.NDArray[numpy.int32], kept: numpy.typing.NDArray[numpy.int32], timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> tuple[bool, numpy.typing.NDArray[numpy.int32], bool, int, int, int]:
+    ...
 def result_fields() -> dict[str, tuple[str, ...]]:
     ...
 def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> CapacityAnswer:
@@ -613,6 +615,10 @@ def verify_gang(network: CollectiveNetwork, job: JobCollectives, tree: tuple[typ
 def verify_group_packing(parent: numpy.typing.NDArray[numpy.int32], room: numpy.typing.NDArray[numpy.int32], group_parent: numpy.typing.NDArray[numpy.int32], group_depth: numpy.typing.NDArray[numpy.int32], own_tasks: numpy.typing.NDArray[numpy.int32], balanced: typing.SupportsInt | typing.SupportsIndex, shares: numpy.typing.NDArray[numpy.int32]) -> str | None:
     """
     None where the packing is right, else the reason why it is not.
+    """
+def verify_group_repacking(parent: numpy.typing.NDArray[numpy.int32], room: numpy.typing.NDArray[numpy.int32], group_parent: numpy.typing.NDArray[numpy.int32], group_depth: numpy.typing.NDArray[numpy.int32], own_tasks: numpy.typing.NDArray[numpy.int32], kept: numpy.typing.NDArray[numpy.int32], shares: numpy.typing.NDArray[numpy.int32], moved: typing.SupportsInt | typing.SupportsIndex) -> str | None:
+    """
+    None where the repacking is right, else the reason why it is not.
     """
 def verify_infeasible(num_nodes: typing.SupportsInt | typing.SupportsIndex, tail: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], head: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], lower: typing.Annotated[numpy.typing.ArrayLike, numpy.int64] | None, capacity: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cost: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], supply: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], cut: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> bool:
     ...

@@ -65,7 +65,7 @@ class Unread:
 @cache
 def tools() -> tuple[Unread, ...]:
     """Return the rows of the table; the first whose pattern is found is the tool."""
-    table = tomllib.loads(resources.files(__package__).joinpath("unread_tools.toml").read_text("utf-8"))
+    table = tomllib.loads(resources.files("topoplace.discovery").joinpath("unread_tools.toml").read_text("utf-8"))
     return tuple(Unread(**row) for row in table["tools"])
 
 
