@@ -19,7 +19,7 @@ def test_the_command_prints_best_median_and_worst(call: Call) -> None:
     ]
     assert shown[5:] == [
         "mean of the rings: 24.6 GB/s",
-        "note: The topology does not tell its host; CPUs usual with its PCIe are assumed.",
+        "note: The topology does not state its host; CPUs usual with its PCIe are assumed.",
     ]
 
 

@@ -109,7 +109,7 @@ def test_busy_gpus_from_the_output_of_a_tool(call: Call, tmp_path: Path) -> None
     assert done.out.splitlines()[-1].endswith("CUDA_VISIBLE_DEVICES=4,5")
     (tmp_path / "other.txt").write_text("Name=gpu File=/dev/nvidia[0-3]\n", "utf-8")
     done = call("place", "dgx1-v100", "--busy-from", tmp_path / "other.txt", "--gpus", "2")
-    assert "other.txt: gres.conf of Slurm does not tell which GPUs are in use" in done.err
+    assert "other.txt: gres.conf of Slurm does not state which GPUs are in use" in done.err
 
 
 @whole

@@ -148,7 +148,7 @@ def test_the_cluster_of_a_scheduler_keeps_its_limits(call: Call) -> None:
             "Slurm moves no job: `scontrol requeue` stops it, and it starts again where Slurm decides",
         ],
     )
-    assert "note: Slurm does not tell how the GPUs of a node are connected." in done.err
+    assert "note: Slurm does not state how the GPUs of a node are connected." in done.err
     answer = json.loads(call("make-room", "--from", "scontrol.txt", "--json").out)
     assert (answer["free_gpus"], answer["whole"], answer["move"]) == (5, whole, moved)
     done = call("make-room", "--from", "scontrol.txt", "--gpus", "4", "--single-machine", "--never-preempt")
@@ -185,6 +185,6 @@ def test_place_looks_at_the_same_cluster(call: Call) -> None:
     words = ("place", "--gpus", "2", "--busy", "2-3,11")
     done = call(*words, "--from", "scontrol.txt", "--json")
     assert (done.code, json.loads(done.out)["candidates"][0]["gpus"]) == (0, [6, 7])
-    assert "note: Slurm does not tell how the GPUs of a node are connected." in done.err
+    assert "note: Slurm does not state how the GPUs of a node are connected." in done.err
     done = call(*words)
     assert (done.code, "TOPO is missing: name a topology, or" in done.err) == (2, True)

@@ -1,4 +1,4 @@
-"""Hosts that a topology does not tell: rings over them agree with the paths that it does tell."""
+"""Hosts that a topology does not state: rings over them agree with the paths that it does tell."""
 
 from __future__ import annotations
 

@@ -192,14 +192,14 @@ def test_a_text_that_lists_only_what_jobs_hold_leaves_the_others_free() -> None:
 def test_a_log_that_does_not_tell_the_use_of_a_gpu(use: str, is_free: bool) -> None:
     gpus, said = not_free(log(block(0), block(1, use)), listed(0, 1))
     assert gpus == (() if is_free else (1,))
-    assert all("GPU 1: the text does not tell whether it is in use" in one for one in said)
+    assert all("GPU 1: the text does not state whether it is in use" in one for one in said)
 
 
 def test_a_table_that_is_cut_off_inside_a_gpu() -> None:
     text = HEAD + row(0) + row(1) + row(2) + row(3).split("\n")[0]
     gpus, (said,) = not_free(text)
     assert gpus == (0, 1, 2, 3)  # what follows may list a process of each
-    assert said.endswith("GPU 0, 1, 2, 3: the text does not tell whether it is in use")
+    assert said.endswith("GPU 0, 1, 2, 3: the text does not state whether it is in use")
     assert not_free(f"{text}\n{PROCESSES}") == ((), [])  # as where memory is shared with the host
 
 

@@ -1,4 +1,4 @@
-"""Paths over PCIe and CPUs that a text does not tell."""
+"""Paths over PCIe and CPUs that a text does not state."""
 
 from __future__ import annotations
 

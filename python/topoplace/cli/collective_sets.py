@@ -94,4 +94,4 @@ def _show(topology: Topology, found: Survey, rows: list[dict[str, Any]], rates: 
     if rates.achieved:
         print("note: The measured factors correct the rings, not the optimum.")
     if found.assumed:
-        print("note: The topology does not tell its host; CPUs usual with its PCIe are assumed.")
+        print("note: The topology does not state its host; CPUs usual with its PCIe are assumed.")

@@ -204,7 +204,7 @@ class RatedSets:
                 to_gpus[far, near] += one.rate
             elif near < count:
                 to_others[near] += one.rate
-        # Shares above 1 are for what planned rates do not tell; the rest is for rounding.
+        # Shares above 1 are for what planned rates do not state; the rest is for rounding.
         share = max([1.0, *self._machine.achieved.values()]) * (1.0 + _ROUNDING) / UNITS_PER_GB
         return to_gpus * share, to_others * share
 

@@ -233,7 +233,7 @@ def _faults(uses: Sequence[GpuUse]) -> Iterator[str]:
     """Yield why a GPU is not free, though nothing may have it."""
     yield from (one.fault for one in uses if one.fault)
     if not any(one.is_told for one in uses):
-        yield "the text does not tell whether it is in use"
+        yield "the text does not state whether it is in use"
 
 
 def _reasons(reasons: dict[int, str], topology: Topology) -> str:

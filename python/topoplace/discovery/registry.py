@@ -196,7 +196,7 @@ def busy_gpus(data: str | bytes, topology: Topology) -> tuple[int, ...]:
     found = form.in_use(data)
     if found is None:
         known = ", ".join(one.name for one in formats() if one.tells_use)
-        raise TopologyError(f"{form.name} does not tell which GPUs are in use; these do: {known}")
+        raise TopologyError(f"{form.name} does not state which GPUs are in use; these do: {known}")
     return in_use.gpus(found, topology)
 
 

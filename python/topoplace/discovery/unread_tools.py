@@ -44,7 +44,7 @@ class Unread:
     """Pattern of the program's name, if a line that runs it identifies its text."""
     manifests_of: tuple[str, ...] = ()
     """The kinds of Kubernetes objects of which one must be in its texts, beside none that is read."""
-    lacks: str = "it does not tell how the GPUs are connected"
+    lacks: str = "it does not state how the GPUs are connected"
     """The reason why no topology can be read from it, as a clause about "it"."""
     remedy: str = "give what `nvidia-smi topo -m` prints"
     hides_formats: bool = False
@@ -65,7 +65,9 @@ class Unread:
 @cache
 def tools() -> tuple[Unread, ...]:
     """Return the rows of the table; the first whose pattern is found is the tool."""
-    table = tomllib.loads(resources.files("topoplace.discovery").joinpath("unread_tools.toml").read_text("utf-8"))
+    table = tomllib.loads(
+        resources.files("topoplace.discovery").joinpath("unread_tools.toml").read_text("utf-8")
+    )
     return tuple(Unread(**row) for row in table["tools"])
 
 

@@ -121,7 +121,7 @@ def test_no_peer_access_is_noted(repository: Path) -> None:
 def test_types_alone_are_taken_as_direct_links_with_a_note() -> None:
     topology = smi_tables.parse(TYPES, "Instinct MI100")
     assert pairs(topology) == {(0, 1): (XGMI, 1, 46.0)}
-    assert topology.notes == ("Types alone do not tell direct links: every XGMI pair is taken as one link.",)
+    assert topology.notes == ("Types alone do not state direct links: every XGMI pair is taken as one link.",)
 
 
 def test_numa_nodes_alone_tell_no_kind_of_link() -> None:
@@ -222,7 +222,7 @@ def test_a_multiple_of_a_links_weight_is_a_way_over_others(weight: int) -> None:
 def test_hops_alone() -> None:
     topology = smi_tables.parse(table("HOPS TABLE:", "0 1 3", "1 0 3", "3 3 0"), "MI100")
     assert pairs(topology) == {(0, 1): (XGMI, 1, 46.0), (0, 2): (SYSTEM, 1, 6.0), (1, 2): (SYSTEM, 1, 6.0)}
-    assert any("Hops alone do not tell direct links" in note for note in topology.notes)
+    assert any("Hops alone do not state direct links" in note for note in topology.notes)
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def test_pairs_and_devices() -> None:
         LinkKind.UNKNOWN,
     ]
     assert any("1 of 3 pairs: GPU1-GPU2" in note for note in read.notes)
-    assert any("Of 1 pairs the text does not tell" in note for note in read.notes)
+    assert any("Of 1 pairs the text does not state" in note for note in read.notes)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,7 @@ def test_gpus() -> None:
     assert found.gpus[0].memory_gb == pytest.approx(42.95, abs=0.01)
     assert found.gpus[2].bus_id == "00000000:47:00.0"
     assert found.notes == (
-        "`nvidia-smi` does not tell how the GPUs are connected; `nvidia-smi topo -m` does.",
+        "`nvidia-smi` does not state how the GPUs are connected; `nvidia-smi topo -m` does.",
         "In use, and free here: GPU0; --busy-from reads which they are from the same text.",
         "MiB of memory in use: GPU0 7001, GPU1 45, GPU3 517.",
         "GPU1 is cut into MIG slices, so that no job can have it whole, and is marked unhealthy: "

@@ -67,7 +67,7 @@ def system(
 def skeleton(gpus: int, nics: int, numa_nodes: str, note: str = "", *, unknown: int = 12) -> Expected:
     """A file without NVLinks: `unknown` pairs of GPUs are on one socket, and the others have their path across."""
     pairs = {(LinkKind.UNKNOWN, 1): unknown}
-    return system(gpus, nics, pairs, numa_nodes, note=note or "does not tell which NVLinks")
+    return system(gpus, nics, pairs, numa_nodes, note=note or "does not state which NVLinks")
 
 
 def xgmi(gpus: int, nics: int, pairs: Mapping[int, int], numa_nodes: str, note: str = "") -> Expected:

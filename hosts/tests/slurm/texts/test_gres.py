@@ -142,7 +142,7 @@ def test_shares_are_noted() -> None:
 def test_autodetect_alone_does_not_tell_the_number_of_gpus(text: str) -> None:
     message = refusal(parse, text)
     assert message.startswith("line 1: AutoDetect=nvml finds the GPUs of ")
-    assert "does not tell their number; add Count= or File= to a line with Name=gpu" in message
+    assert "does not state their number; add Count= or File= to a line with Name=gpu" in message
 
 
 def test_types_of_mig_slices() -> None:

@@ -36,7 +36,7 @@ def test_records_of_scontrol() -> None:
     assert {gpu.model for gpu in found.gpus} == {"a100"}
     assert [gpu.healthy for gpu in found.gpus] == [True] * 4 + [False] * 4
     assert set(found.notes) >= {
-        "Slurm does not tell how the GPUs of a node are connected.",
+        "Slurm does not state how the GPUs of a node are connected.",
         "Nodes on which Slurm starts nothing, whose GPUs are unhealthy: n2 (DRAIN).",
         "Without GPUs, and left out: login.",
     }
@@ -170,7 +170,7 @@ def test_busy_gpus_of_a_topology() -> None:
     with pytest.raises(TopologyError, match="machine 'n2' has no GPU 9, which is in use"):
         discovery.busy_gpus("GRES_USED NODELIST\ngpu:1(IDX:9) n2\n", cluster)
     with pytest.raises(
-        TopologyError, match=r"gres.conf of Slurm does not tell which GPUs are in use; these do: .*nodes of"
+        TopologyError, match=r"gres.conf of Slurm does not state which GPUs are in use; these do: .*nodes of"
     ):
         discovery.busy_gpus("Name=gpu File=/dev/nvidia[0-3]\n", cluster)
 

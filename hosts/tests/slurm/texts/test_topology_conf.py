@@ -88,7 +88,7 @@ def test_blocks_as_scontrol_shows_them() -> None:
 def test_rings(repository: Path) -> None:
     fabric = fixture(repository, "slurmtopo-ring.conf")
     assert domains(fabric, "ring") == {"r0": "n[01-04]", "r1": "n[05-08]"}
-    assert "does not tell the distance along a ring" in fabric.notes[0]
+    assert "does not state the distance along a ring" in fabric.notes[0]
 
 
 def test_a_cluster_of_it(repository: Path) -> None:

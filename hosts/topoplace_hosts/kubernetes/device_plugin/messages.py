@@ -20,7 +20,11 @@ def _messages() -> dict[str, Any]:
     for name in ("descriptor_pb2", "descriptor_pool", "message_factory"):
         import_module(f"google.protobuf.{name}")
     pool = protobuf.descriptor_pool.DescriptorPool()
-    serialised = resources.files("topoplace_hosts.kubernetes.device_plugin").joinpath("device_plugin.binpb").read_bytes()
+    serialised = (
+        resources.files("topoplace_hosts.kubernetes.device_plugin")
+        .joinpath("device_plugin.binpb")
+        .read_bytes()
+    )
     files = protobuf.descriptor_pb2.FileDescriptorSet.FromString(serialised).file
     for file in files:
         pool.Add(file)

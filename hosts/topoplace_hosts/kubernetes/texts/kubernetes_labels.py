@@ -391,7 +391,7 @@ class _Templates:
 
 
 def _untold_notes(devices: Iterable[Slices], links: Collection[Link]) -> Iterator[str]:
-    """Yield notes on what labels do not tell about a node with these devices, and different links between them."""
+    """Yield notes on what labels do not state about a node with these devices, and different links between them."""
     if links:
         yield "Labels do not say how the GPUs of a machine are connected."
     if any(link.kind is LinkKind.NVSWITCH for link in links):

@@ -190,7 +190,7 @@ def _why_none(lines: Sequence[_Line], machine: str) -> str:
 def _uncounted(line: _Line, machine: str) -> str:
     return (
         f"{line.record.where}: AutoDetect={line.autodetect} finds the GPUs of {machine} when Slurm starts, so the file "
-        "does not tell their number; add Count= or File= to a line with Name=gpu, or read that machine's own tools"
+        "does not state their number; add Count= or File= to a line with Name=gpu, or read that machine's own tools"
     )
 
 

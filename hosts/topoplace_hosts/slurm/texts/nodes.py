@@ -229,7 +229,7 @@ def _cluster(
     if not machines:
         why = _other_devices(nodes)
         raise TopologyError(f"no node has a GPU: Gres of {_checks.some(without)} has none{why}")
-    notes = ["Slurm does not tell how the GPUs of a node are connected."] if links_unknown else []
+    notes = ["Slurm does not state how the GPUs of a node are connected."] if links_unknown else []
     notes += _closed([node for node in nodes if node.name in machines])
     if without:
         notes.append(f"Without GPUs, and left out: {_checks.some(without)}.")
@@ -478,7 +478,7 @@ def _nodes(text: str) -> Iterator[_SlurmNode]:
 
 
 def _titles_of(text: str) -> list[str]:
-    """Return the titles of a table of sinfo without them (--noheader), by its cells; none if they do not tell them.
+    """Return the titles of a table of sinfo without them (--noheader), by its cells; none if they do not state them.
 
     Nodes are in the first column. A column whose GPUs have places (IDX) is of those in use.
     """
@@ -500,7 +500,7 @@ _UNTITLED = "-"
 
 
 def _title_of(column: Sequence[str]) -> str:
-    """Return the title of a column by its cells; "" if they do not tell it."""
+    """Return the title of a column by its cells; "" if they do not state it."""
     if any(map(_GPU_CELL.fullmatch, column)):
         known = all(_GPU_CELL.fullmatch(cell) or cell in _NONE for cell in column)
         return ("GRES_USED" if any("(IDX:" in cell for cell in column) else "GRES") if known else ""

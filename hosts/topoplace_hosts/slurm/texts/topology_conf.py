@@ -73,7 +73,7 @@ def of_records(
         tree.levels += _larger_blocks(sizes, blocks, tree)
     if kind == "ringname":
         tree.notes.append(
-            "Machines are in the order of their rings; a level does not tell the distance along a ring."
+            "Machines are in the order of their rings; a level does not state the distance along a ring."
         )
     return switch_tree.fabric(tree, name, [*notes, *_speed_notes(named), f"Slurm's {file} tells no speeds."])
 

@@ -44,7 +44,7 @@ _GB_PER_S: Final = (50.0, 25.0, 10.0)
 """Speeds of the three kinds of link, with PCIe as in the artifact."""
 _SIZES: Final = range(2, 6)
 _PAPERS_FIT: Final = (0.0709, 1.5153, 7.0539)
-# Fig. 5b: communication calls of each network, and how many parameters it has. The paper does not tell the latter; they
+# Fig. 5b: communication calls of each network, and how many parameters it has. The paper does not state these; they
 # are counted from public definitions, layer by layer. AlexNet, CaffeNet and GoogLeNet, with its two auxiliary
 # classifiers, as in BVLC's Caffe models (train_val.prototxt); VGG-16 as torchvision states. Inception-v3: torchvision's
 # 27,161,264, less 3,326,696 of the auxiliary classifier, and what Caffe stores besides: mean and variance of 17,216

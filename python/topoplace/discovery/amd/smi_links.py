@@ -164,9 +164,9 @@ def _notes(cells: Collection[Cell], speed: LinkSpeed | None) -> Iterator[str]:
 def _more_notes(columns: Columns) -> Iterator[str]:
     given = {*_SUBJECTS} & columns.keys()
     if "XGMI" in columns.get("type", ()) and given <= {"type", "hops"}:
-        yield "Types alone do not tell direct links: every XGMI pair is taken as one link."
+        yield "Types alone do not state direct links: every XGMI pair is taken as one link."
     if given == {"hops"} and "1" in columns["hops"]:
-        yield "Hops alone do not tell direct links: every pair of one hop is taken as one xGMI link."
+        yield "Hops alone do not state direct links: every pair of one hop is taken as one xGMI link."
 
 
 def _access_notes(gpus: Sequence[Gpu], columns: Columns) -> Iterator[str]:

@@ -86,6 +86,6 @@ def _notes(access: Mapping[tuple[int, int], bool], count: int, pcie_gb_per_s: fl
     yield f"Direct access is supported for {len(direct)} of {len(pairs)} pairs: {', '.join(direct[:8]) or 'none'}."
     untold = sum((u, v) not in access and (v, u) not in access for u, v in pairs)
     if untold:
-        yield f"Of {untold} pairs the text does not tell the access; they are taken as without."
+        yield f"Of {untold} pairs the text does not state the access; they are taken as without."
     yield f"What connects the pairs, and how fast, is not given: {pcie_gb_per_s:g} GB/s is assumed."
     yield "CUDA numbers GPUs by speed unless CUDA_DEVICE_ORDER=PCI_BUS_ID: `nvidia-smi` may number them otherwise."

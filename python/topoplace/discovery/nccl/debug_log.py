@@ -280,7 +280,7 @@ def _cluster(
         domains.append(cliques.pop() if len(cliques) == 1 else None)
     levels = (Level("nvlink_domain", tuple(domains), kind=LinkKind.NVSWITCH),) if any(domains) else ()
     fabric = Fabric(
-        tuple(machines), levels, notes=(*notes, "The log does not tell the network of its hosts.")
+        tuple(machines), levels, notes=(*notes, "The log does not state the network of its hosts.")
     )
     return Topology.cluster(machines, fabric=fabric, name=name)
 

@@ -205,7 +205,7 @@ def machine(
 def _numbering(complete: bool) -> Iterator[str]:
     yield "Only the GPUs of NCCL's job are in the log; speeds are those that NCCL expects."
     if not complete:
-        yield "The log does not tell the numbers of the GPUs: they are numbered by bus id."
+        yield "The log does not state the numbers of the GPUs: they are numbered by bus id."
 
 
 def _vertices(host: Host, gpus: list[_GraphDevice]) -> dict[tuple[str, str], int]:

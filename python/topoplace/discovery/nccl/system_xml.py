@@ -170,7 +170,7 @@ def _unknown_notes(unknown: Sequence[tuple[int, int, Link]]) -> Iterator[str]:
     across = sum(link.kind is LinkKind.SYSTEM for _, _, link in unknown)
     if unknown:
         yield (
-            "The file does not tell which NVLinks there are. Pairs of kind UNKNOWN at the speed of their PCIe path: "
+            "The file does not state which NVLinks there are. Pairs of kind UNKNOWN at the speed of their PCIe path: "
             f"{len(unknown) - across}; pairs across sockets, taken as SYS: {across}; assume_no_nvlink=True takes the "
             "path to be all there is."
         )

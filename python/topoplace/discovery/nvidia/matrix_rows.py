@@ -251,7 +251,7 @@ def _header_of_rows(lines: Sequence[str], notes: list[str]) -> Header:
 
 
 def _why_no_header(rows: Sequence[Sequence[str]], width: int) -> str:
-    """Return why the rows do not tell the columns, as the end of a sentence; "" if they do."""
+    """Return why the rows do not state the columns, as the end of a sentence; "" if they do."""
     if any(len(row) != width + 1 or row.count(SELF) != 1 for row in rows):
         return f"not each of them has one X and {width} labels"
     columns = [row.index(SELF) - 1 for row in rows if _GPU.fullmatch(row[0])]

@@ -388,7 +388,7 @@ def _unknown_ends(
 
 
 def _only_states(links: Sequence[GpuLinks], speeds: Sequence[LinkSpeed], *, paired: bool) -> Iterator[str]:
-    """Yield notes on the number and speed of links whose ends a text without -R does not tell."""
+    """Yield notes on the number and speed of links whose ends a text without -R does not state."""
     if any(gpu.remotes for gpu in links):
         return
     alike: dict[tuple[int, float], list[str]] = {}

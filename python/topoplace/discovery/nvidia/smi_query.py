@@ -244,7 +244,7 @@ def _links(blocks: Sequence[_Block], pcie_gb_per_s: float) -> Iterator[tuple[int
 
 def _notes(blocks: Sequence[_Block], links: Sequence[tuple[int, int, Link]]) -> Iterator[str]:
     if any(link.kind is LinkKind.UNKNOWN for _, _, link in links):
-        yield "`nvidia-smi -q` does not tell how the GPUs are connected; `nvidia-smi topo -m` does."
+        yield "`nvidia-smi -q` does not state how the GPUs are connected; `nvidia-smi topo -m` does."
     cliques = dict.fromkeys(clique for block in blocks if (clique := block.clique) is not None)
     for clique in cliques:
         members = [f"GPU{number}" for number, block in enumerate(blocks) if block.clique == clique]

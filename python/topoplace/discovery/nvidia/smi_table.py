@@ -198,7 +198,7 @@ def _notes(text: str, rows: Sequence[_Row]) -> Iterator[str]:
 
 def _use_notes(rows: Sequence[_Row]) -> Iterator[str]:
     """Yield what the rows tell of GPUs that are in use, cut into slices, or ill."""
-    yield "`nvidia-smi` does not tell how the GPUs are connected; `nvidia-smi topo -m` does."
+    yield "`nvidia-smi` does not state how the GPUs are connected; `nvidia-smi topo -m` does."
     if busy := [f"GPU{row.number}" for row in rows if row.in_use and row.healthy and not row.is_cut]:
         yield f"In use, and free here: {', '.join(busy)}; --busy-from reads which they are from the same text."
     if used := [f"GPU{row.number} {row.used_mib}" for row in rows if row.used_mib]:

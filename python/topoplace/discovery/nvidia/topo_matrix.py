@@ -242,7 +242,7 @@ def _guess_notes(guess: Guess | None, models: Sequence[str | None]) -> Iterator[
 
 @dataclass(frozen=True, slots=True)
 class _Pcie:
-    """The PCIe that is assumed, as the text does not tell it."""
+    """The PCIe that is assumed, as the text does not state it."""
 
     gb_per_s: float
     """Of a path PIX."""
@@ -281,7 +281,7 @@ def _hidden(lines: Sequence[str], header: Header) -> list[str]:
         ]
     if not legends:
         return [
-            "The text has no legend, so it does not tell whether NVLinks are shown (topo -m) or hidden (-mp)."
+            "The text has no legend, so it does not state whether NVLinks are shown (topo -m) or hidden (-mp)."
         ]
     legend = lines[legends[0] :]
     if not any(_NVLINK_IN_LEGEND.match(line) or _LEGEND_BEFORE_NVLINK.match(line) for line in legend):
