@@ -91,8 +91,8 @@ def _switched(
     sockets: a digit per GPU, its socket.
     switches: for each switch, the number of NVLinks from each GPU.
     trunks: (a, b, lanes) of NVLinks between two switches.
-    nic_gb_per_s: if given, each group of `gpus_per_nic` GPUs has a network adapter below the same PCIe switch, on a
-    its own rail.
+    nic_gb_per_s: if given, each group of `gpus_per_nic` GPUs has a network adapter below the same PCIe switch, on
+    a rail of its own.
     """
     speed = nvlink_of(model)
     assert speed is not None

@@ -1,7 +1,7 @@
 """Bandwidth of collective operations among GPUs: of rings as a collective library plans them, and the optimum.
 
-Nothing is fitted: bandwidths follow from the graph of a machine, with the rates of links that NCCL assumes. The
-subpackage `measuring` compares them with nccl-tests, and corrects the rates on request.
+Nothing is fitted: bandwidths follow from the graph of a machine, with the rates of links that NCCL assumes.
+`topoplace_lab.measuring` compares them with nccl-tests, and corrects the rates on request.
 
 To change:
 

@@ -35,9 +35,9 @@ def topology(
     degraded: Iterable[int] = (),
     job: JobGraph | None = None,
 ) -> None:
-    """Draw `topo` as `topoplace.drawing.svg` does, with the same arguments, and write it to `path`.
+    """Draw `topo` and write it to `path`; the arguments mean the same as in `topoplace.drawing.svg`.
 
-    Only an SVG needs no matplotlib.
+    Formats other than SVG need matplotlib.
     """
     scene = picture.scene(topo, busy=busy, chosen=chosen, job=job, degraded=degraded)
     if Path(path).suffix == ".svg":

@@ -202,7 +202,7 @@ def _device(placement: Placement, index: int, used: Sequence[int]) -> str:
 
 
 def unset(placement: Placement) -> str | None:
-    """Return why `environment` sets no variable, with the numbers of the devices; None if it sets one."""
+    """Return for which devices `environment` sets no variable, and why; None if it sets one on each machine."""
     if nameless := slices_without_uuid(placement):
         return (
             f"no variable is printed for the MIG slices {', '.join(nameless)}: processes see slices by their UUIDs, "

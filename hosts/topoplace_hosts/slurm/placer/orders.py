@@ -11,9 +11,10 @@ from topoplace_hosts.slurm.placer.machines import Where
 
 
 def start_at(job: SlurmJob, where: Where, places: str) -> Sequence[str]:
-    """Return the orders by which a held job requests exact devices of exact nodes, with the places of its tasks.
+    """Return the orders by which a held job requests exact devices of exact nodes, and notes the places of its tasks.
 
-    The first line removes the earlier request: Slurm would otherwise add the two.
+    The first order empties the earlier request, to which Slurm would otherwise add this one. The places go into the
+    job's AdminComment.
     """
     job_id = job.job_id
     nodes, tres = folded(where.nodes), gres.tres_of(where.numbers)

@@ -209,9 +209,9 @@ class SlurmCluster:
     def try_run(
         self, *command: str, user: str | int | None = None, env: Mapping[str, str] = MappingProxyType({})
     ) -> subprocess.CompletedProcess[str]:
-        """Run a command of Slurm for this cluster, as `user` if this process is root, and return its result.
+        """Run a command of Slurm for this cluster, and return its result even if it fails.
 
-        env: further environment variables.
+        user: who runs it, which only root may choose. env: further environment variables.
         """
         return subprocess.run(
             [_program(command[0]), *command[1:]],

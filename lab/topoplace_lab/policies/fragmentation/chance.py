@@ -48,7 +48,7 @@ class RandomFit(SharingPolicy):
         return tuple(sorted(_draws(self.seed, view, "GPUs").sample(list(members(room.able)), request.size)))
 
     def draws_gpus(self, request: JobRequest) -> bool:
-        """Return True for jobs that share GPUs."""
+        """Return True if the GPUs of a job are drawn at random, as those of jobs that share GPUs."""
         return request.job.gpu_fraction < 1
 
     def _new_options(self, request: JobRequest, view: ClusterView) -> Any:

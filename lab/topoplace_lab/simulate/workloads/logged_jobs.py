@@ -15,7 +15,7 @@ from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.text_formats.csv_rows import MAX_NUMBER, Lines, lines_of
 from topoplace_lab.simulate.performance.transfers import Transfers
 from topoplace_lab.simulate.workloads.job_columns import Unsaid
-from topoplace_lab.simulate.workloads.trace_csv import TraceColumns
+from topoplace_lab.simulate.workloads.trace_rows import TraceColumns
 
 CONNECTIONS: Final = (100, 100_000)
 """Range of a job's number of data transfers, which no log contains; TSUBAME's simulation draws it (Table 1)."""

@@ -14,7 +14,7 @@ from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.performance_profile import PerformanceProfile
 from topoplace.jobs.requirements import MAX_TASKS
 from topoplace_lab.simulate.workloads.job_columns import job_of
-from topoplace_lab.simulate.workloads.trace_csv import TraceColumns
+from topoplace_lab.simulate.workloads.trace_rows import TraceColumns
 
 if TYPE_CHECKING:
     from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob

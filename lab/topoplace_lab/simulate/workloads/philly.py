@@ -12,8 +12,8 @@ from typing import Any, Final, cast
 from topoplace import _checks
 from topoplace_lab.simulate.workloads import json_rows
 from topoplace_lab.simulate.workloads.job_columns import Unsaid
-from topoplace_lab.simulate.workloads.trace_columns import timestamp
-from topoplace_lab.simulate.workloads.trace_csv import TraceColumns
+from topoplace_lab.simulate.workloads.trace_formats import timestamp
+from topoplace_lab.simulate.workloads.trace_rows import TraceColumns
 
 _USED: Final = frozenset(("jobid", "submitted_time", "attempts"))
 

@@ -19,7 +19,8 @@ from topoplace.jobs.requirements import REQUIREMENTS
 from topoplace.snapshot.records import Snapshot
 from topoplace.text_formats.csv_rows import MAX_NUMBER, Lines, lines_of
 from topoplace_lab.simulate.performance.transfers import Transfers
-from topoplace_lab.simulate.workloads import generators, manifests, pbs, philly, swf, trace_csv
+from topoplace_lab.simulate.workloads import generators, manifests, pbs, philly, swf
+from topoplace_lab.simulate.workloads import trace_rows as trace_csv
 from topoplace_lab.simulate.workloads.batch_systems import sacct
 from topoplace_lab.simulate.workloads.job_columns import Sensitive, Unsaid
 from topoplace_lab.simulate.workloads.logged_jobs import LogColumns, estimated_transfers

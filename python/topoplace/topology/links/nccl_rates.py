@@ -60,7 +60,7 @@ class Rates:
     achieved: Mapping[str, float] = field(default_factory=dict[str, float])
     """Measured over planned speed of rings, by the name of the worst `PathType` of their hops; a missing one is 1.
 
-    Presets are empty: their figures are NCCL's. `collective.measuring` measures them.
+    Presets are empty: their figures are NCCL's. `topoplace_lab.measuring` measures them.
     """
     nvls_efficiency: Mapping[int, float] = field(default_factory=dict[int, float])
     """Share of the NVLinks' rate that reductions in NVSwitches (NVLS) reach, by the least compute capability, times

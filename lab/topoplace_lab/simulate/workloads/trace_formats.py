@@ -85,9 +85,10 @@ class TraceFormat:
         return replace(self, columns=columns, needed=tuple(dict.fromkeys((*self.needed, *given))))
 
     def with_processes(self, names: Sequence[str]) -> tuple[TraceFormat, str]:
-        """Return the format for a text whose columns `names` count the GPUs of each process, and the assumption made.
+        """Return the format for a text with the columns `names`, and what it assumes of them, "" for nothing.
 
-        A column with the number of processes, but without GPUs of each process, does not change the number of GPUs.
+        If a column counts the GPUs of each process, the format reads it instead of the job's total. A column that only
+        counts processes changes nothing.
         """
         own = (self.columns.get(field) for field in ("gpus_each", "instances"))
         if all(column is not None and column.name in names for column in own):

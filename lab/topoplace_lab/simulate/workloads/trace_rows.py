@@ -17,7 +17,7 @@ from topoplace.jobs.requirements import MAX_TASKS
 from topoplace.text_formats.csv_rows import Lines, checked_header, lines, number, records, rows_below
 from topoplace_lab.simulate.workloads.job_columns import Unsaid, job_of
 from topoplace_lab.simulate.workloads.row_report import RowCounter, RowReport
-from topoplace_lab.simulate.workloads.trace_columns import TraceFormat, TraceRow, format_of, without_header
+from topoplace_lab.simulate.workloads.trace_formats import TraceFormat, TraceRow, format_of, without_header
 
 _CSV_COLUMNS: Final = ("pattern", "gpus", "submit", "run_time", "bandwidth_sensitive", "profile")
 _MAPA_COLUMNS: Final = ("gpus", "pattern", "submit", "run_time", "bandwidth_sensitive", "profile")
@@ -60,7 +60,7 @@ def read_trace(
     without_gpus: bool = False,
     skip_bad_rows: bool = False,
 ) -> TraceColumns:
-    """Read the jobs of a CSV trace of any format in `trace_columns`; see `Workload.from_trace`.
+    """Read the jobs of a CSV trace of any format in `trace_formats`; see `Workload.from_trace`.
 
     unsaid: facts about jobs that their rows do not state. columns: names of columns by field. without_gpus: keep jobs
     without GPUs, too.
