@@ -56,7 +56,7 @@ _MAX_NUMBER = 1 << 16
 
 
 def recognised(text: str) -> bool:
-    """Return True if `text` looks like a topology file of NCCL or RCCL, or a file of its graphs, which `parse` refuses."""
+    """Return True if `text` looks like a topology file of NCCL or RCCL, or a file of its graphs, which is refused."""
     start = text[:65536]
     return "<graphs" in start or ("<system" in start and "<cpu" in start)
 
