@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from topoplace.topology.links.link import PATH_KINDS
+from topoplace.topology.links.link_kinds import PATH_KINDS
 
 from samples import Expected
 from topoplace import LinkKind, Topology, TopologyError, discovery
