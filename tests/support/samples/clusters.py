@@ -9,12 +9,12 @@ from itertools import groupby
 from typing import Any
 
 import pytest
-from topoplace.topology.links.link_kinds import PATH_KINDS
 
 from samples import Expected
 from topoplace import LinkKind, Topology, TopologyError, discovery
 from topoplace.discovery.text import host_list
 from topoplace.topology.fabric import Fabric
+from topoplace.topology.links.link_kinds import PATH_KINDS
 from topoplace_hosts.kubernetes.texts import kubernetes_labels, topograph, volcano
 from topoplace_hosts.networks import ibnetdiscover, netq
 from topoplace_hosts.slurm.texts import gres, topology_conf
