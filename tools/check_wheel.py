@@ -12,7 +12,7 @@ from typing import Any
 
 BELONGS = re.compile(
     r"topoplace/(?!_core\.)[\w/]+\.py|topoplace/_core\.[\w-]+\.so|topoplace/_core\.pyi|topoplace/py\.typed"
-    r"|topoplace/cli/explorer/(?:page\.(?:html|css|js)|(?:words|server|drawing|queue)\.js)"
+    r"|topoplace/discovery/unread_tools\.toml|topoplace/cli/explorer/(?:page\.(?:html|css|js)|(?:words|server|drawing|queue)\.js)"
     r"|topoplace-[\d.]+\.data/data/share/man/man1/topoplace\.1"
     r"|topoplace-[\d.]+\.dist-info/(?:METADATA|RECORD|WHEEL|entry_points\.txt|licenses/LICENSE|sboms/[\w.-]+\.json)"
 )
@@ -21,6 +21,7 @@ REQUIRED = {
     "topoplace/_core.pyi": r"topoplace/_core\.pyi",
     "topoplace/py.typed": r"topoplace/py\.typed",
     "topoplace/_core*.so": r"topoplace/_core\..*so",
+    "the table of tools that are not read": r"topoplace/discovery/unread_tools\.toml",
     "the page of explore": r"topoplace/cli/explorer/page\.html",
     "the manual page": r".*/man1/topoplace\.1",
     "the list of parts": r".*\.dist-info/sboms/topoplace\.cdx\.json",
