@@ -19,6 +19,7 @@ NEEDED = [
     "topoplace/__init__.py",
     "topoplace/_core.pyi",
     "topoplace/py.typed",
+    "topoplace/discovery/unread_tools.toml",
     "topoplace/cli/explorer/page.html",
     "topoplace/cli/explorer/page.css",
     "topoplace/cli/explorer/page.js",
