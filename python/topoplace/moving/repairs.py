@@ -118,8 +118,8 @@ def repair(
     The first plan moves the fewest tasks. Tasks on healthy GPUs move only if they must: so that a required group stays
     in one domain of its level, one of its tasks may move, all of them, or a task that makes room for it. Each further
     plan moves more tasks so that the job communicates less. For each number of moves, all assignments are compared if
-    they are at most 20,000; else the only further plan is a fresh placement by the default policy. Other jobs stay where
-    they are, and held GPUs stay held.
+    they are at most 20,000; else the only further plan is a fresh placement by the default policy. Other jobs stay
+    where they are, and held GPUs stay held.
 
     Args:
         lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
