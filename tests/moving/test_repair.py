@@ -192,3 +192,18 @@ def test_requirements_that_repairs_do_not_honour_are_named() -> None:
     shared.record("gang", [0, 1], gpu_fraction=0.5)
     with pytest.raises(ValueError, match="do not move jobs that share GPUs"):
         tp.repair("gang", shared, lost=[0])
+
+
+def test_a_full_cluster_has_no_plan() -> None:
+    cluster = running(tp.Cluster(MACHINE), tp.JobGraph.ring(2), (0, 1))
+    for lost in ([0], [0, 1]):
+        front = tp.repair("gang", cluster, lost=lost)
+        assert (front.plans, front.unrepaired) == ((), dict.fromkeys(lost, "no GPU that it may use is free"))
+        with pytest.raises(ValueError, match="there is no plan"):
+            front.best(steps_left=1)
+
+
+def test_a_search_without_time_ends() -> None:
+    cluster = running(tp.Cluster(tp.machines.get("dgx1-v100")), tp.JobGraph.ring(4), (0, 1, 2, 3))
+    front = tp.repair("gang", cluster, lost=[3], timeout=1e-9)
+    assert len(front.plans) >= 1

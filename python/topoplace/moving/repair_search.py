@@ -51,6 +51,7 @@ _MOST_SWAPPED: Final = 64
 _SAME: Final = 1 - 1e-9
 """A time is shorter than another only if it is less than this share of it."""
 _NONE: Final = (math.inf, ())
+_NO_GPU: Final = "no GPU that it may use is free"
 _TORN: Final = "groups of the job are already in several domains, and no domain has room for them"
 
 
@@ -97,6 +98,7 @@ class RepairSearch:
         if not offers.is_simple:
             raise ValueError("repairs do not choose fixed partitions of GPUs")
         self._numbers = view.classes.gpus_of
+        self._has_offers = len(offers) > 0
         self._domains = DomainTree(request, offers, view)
         if self._domains.apart:
             raise ValueError("repairs do not honour groups of levels that cross")
@@ -108,6 +110,8 @@ class RepairSearch:
     def first(self) -> Found:
         """Return the repair with the fewest moves; if not all tasks can get a GPU, one for as many as are found."""
         lost = [task for task in range(self._job.num_tasks) if task not in self._kept]
+        if not self._has_offers:
+            return Found(self._without(lost), math.inf, 0, dict.fromkeys(lost, _NO_GPU))
         packing = self._repacked(lost)
         if packing is not None:
             return self._assigned(packing, {})
@@ -119,9 +123,7 @@ class RepairSearch:
             else:
                 left.append(task)
         packing = self._repacked(left)
-        if (
-            packing is None
-        ):  # the groups of the other tasks are not together either, and have no room for that
+        if packing is None:  # not even the tasks on healthy GPUs can be as the groups require
             return Found(self._without(lost), math.inf, 0, dict.fromkeys(lost, _TORN))
         return self._assigned(packing, unrepaired)
 
@@ -157,14 +159,17 @@ class RepairSearch:
         """Return why a task gets no GPU: no place at all, or none where its group is."""
         group = int(self._forest.inner[task])
         if not group:
-            return "no GPU that it may use is free"
+            return _NO_GPU
         rest = [one for one in self._kept if self._forest.inner[one] == group]
         level = next(
             name for name, depth in self._domains.depth_of.items() if depth == self._forest.depth[group]
         )
-        if not rest:
+        leaf = next(
+            (self._leaf_of[self._kept[one]] for one in rest if self._kept[one] in self._leaf_of), None
+        )
+        if leaf is None:
             return f"no {level} has room for its group"
-        leaf = self._leaf_of[self._kept[rest[0]]] - self._domains.first_leaf
+        leaf -= self._domains.first_leaf
         name = self._domains.name(level, int(self._domains.domains_of(level)[leaf]), self._view)
         return f"{level} {name}, where the rest of its group is, has no free GPU, and no other {level} has room for all"
 
