@@ -1,9 +1,10 @@
-"""Choice of running jobs to move or to pre-empt so that others fit: `make_room` for a job, `defragment` for later ones.
+"""Moves of running jobs: so that others fit (`make_room`, `defragment`), and after failures (`repair`).
 
 To change:
 
 - Arguments and results: `room.py`, `rearrangement.py`, `defragmentation.py` (a default that the command line shows,
   also in `cli/running_jobs.py`); a policy that moves jobs: `making_room.py`.
+- New GPUs for tasks that lost theirs: `repairs.py`, `repair_search.py`, `cpp/src/groups/repack.cpp`.
 - Jobs that may leave, and the room they give: `movers.py`; missing room on each machine: `shortages.py`; costs:
   `move_costs.py`.
 - Attempts to place the job and the moved ones: `attempts.py`; with a minimum bandwidth: `least_bandwidth.py`.
@@ -17,6 +18,18 @@ from topoplace.moving.defragmentation import Defragmentation, defragment
 from topoplace.moving.making_room import MakingRoom
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.rearrangement import Rearrangement
+from topoplace.moving.repairs import Moved, Repair, RepairFront, repair
 from topoplace.moving.room import make_room
 
-__all__ = ["Defragmentation", "MakingRoom", "MoveCosts", "Rearrangement", "defragment", "make_room"]
+__all__ = [
+    "Defragmentation",
+    "MakingRoom",
+    "MoveCosts",
+    "Moved",
+    "Rearrangement",
+    "Repair",
+    "RepairFront",
+    "defragment",
+    "make_room",
+    "repair",
+]

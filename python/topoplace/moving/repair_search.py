@@ -1,0 +1,331 @@
+"""The search for a repair: which leaves of the tree of domains, by `kernels.repack_groups`, then which GPUs there."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import combinations, permutations
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import numpy as np
+
+from topoplace import kernels
+from topoplace.engine.gangs.offers import offers_of
+from topoplace.engine.gangs.packing import DomainTree, Forest
+from topoplace.engine.level_chain import required_of
+from topoplace.engine.machine_policy import MachinePolicy
+from topoplace.engine.machines.machine_class import members
+from topoplace.kernels.limits import check_deadline
+from topoplace.objectives.communication import communication_time
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.policy import Policy
+    from topoplace.jobs.job_graph import JobGraph
+
+    Ints = NDArray[np.int64]
+
+HONOURED: Final = frozenset(
+    [
+        "gpu_memory_gb",
+        "gpu_model",
+        "cpus",
+        "memory_gb",
+        "single_machine",
+        "processes",
+        "within",
+        "prefer",
+        "groups",
+    ]
+)
+"""The requirements that repairs honour; `prefer` and preferred groups only as far as they shorten communication."""
+_MOST_TRIED: Final = 20_000
+"""Largest number of assignments of moved tasks to GPUs that are all compared, for each number of moves."""
+_MOST_SWAPPED: Final = 64
+"""Largest number of GPUs that are tried for one task after another."""
+_SAME: Final = 1 - 1e-9
+"""A time is shorter than another only if it is less than this share of it."""
+_NONE: Final = (math.inf, ())
+_NO_GPU: Final = "no GPU that it may use is free"
+_TORN: Final = "groups of the job are already in several domains, and no domain has room for them"
+
+
+class Found(NamedTuple):
+    """GPUs for the tasks of a job."""
+
+    gpus: tuple[int, ...]
+    """The GPU of each task; -1 for a task without one."""
+    seconds: float
+    """Communication time of a step; infinite if a task has no GPU."""
+    bound: int
+    """No repair moves fewer tasks; 0 if tasks are left without a GPU."""
+    unrepaired: Mapping[int, str]
+    """The tasks without a GPU, with the reason."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return True if all tasks have a GPU."""
+        return not self.unrepaired
+
+
+class RepairSearch:
+    """A job that has left a cluster, without its lost GPUs, and the tree of the domains that offer it GPUs."""
+
+    def __init__(
+        self,
+        job: JobGraph,
+        gpus: Sequence[int],
+        lost: frozenset[int],
+        cluster: Cluster,
+        policy: Policy,
+        end: float,
+    ) -> None:
+        """Store the arguments; end: when the search ends, in seconds of `time.monotonic`.
+
+        Raise ValueError if a machine allocates its GPUs only in fixed partitions, or levels of the groups cross.
+        """
+        assert isinstance(policy, MachinePolicy)
+        self._job, self._old, self._cluster, self._policy, self._end = job, tuple(gpus), cluster, policy, end
+        self._kept = {task: gpu for task, gpu in enumerate(gpus) if gpu not in lost}
+        view = policy.checked_view(job, cluster)
+        request = view.request(job)
+        offers = offers_of(policy.max_tasks, request, view)
+        if not offers.is_simple:
+            raise ValueError("repairs do not choose fixed partitions of GPUs")
+        self._numbers = view.classes.gpus_of
+        self._has_offers = len(offers) > 0
+        self._domains = DomainTree(request, offers, view)
+        if self._domains.apart:
+            raise ValueError("repairs do not honour groups of levels that cross")
+        self._view = view
+        self._forest = Forest(required_of(job), self._domains.depth_of, range(job.num_tasks))
+
+    # ---- the fewest moves ----------------------------------------------------------------------------------
+
+    def first(self) -> Found:
+        """Return the repair with the fewest moves; if not all tasks can get a GPU, one for as many as are found."""
+        lost = [task for task in range(self._job.num_tasks) if task not in self._kept]
+        if not self._has_offers:
+            return Found(self._without(lost), math.inf, 0, dict.fromkeys(lost, _NO_GPU))
+        packing = self._repacked(lost)
+        if packing is not None:
+            return self._assigned(packing, {})
+        left: list[int] = []
+        unrepaired: dict[int, str] = {}
+        for task in sorted(lost, key=self._moves_alone):
+            if self._repacked([*left, task]) is None:
+                unrepaired[task] = self._why(task)
+            else:
+                left.append(task)
+        packing = self._repacked(left)
+        if packing is None:  # not even the tasks on healthy GPUs can be as the groups require
+            return Found(self._without(lost), math.inf, 0, dict.fromkeys(lost, _TORN))
+        return self._assigned(packing, unrepaired)
+
+    def _without(self, lost: Sequence[int]) -> tuple[int, ...]:
+        return tuple([-1 if task in lost else gpu for task, gpu in enumerate(self._old)])
+
+    def _moves_alone(self, task: int) -> float:
+        """Return how many moves it takes to give this task alone a GPU; infinite if none do."""
+        found = self._repacked([task])
+        return found.moved if found else math.inf
+
+    def _repacked(self, lost: Sequence[int]) -> kernels.GroupRepacking | None:
+        """Return where all tasks go if, of those without a GPU, only `lost` get one; None if that is impossible."""
+        inner, domains = self._forest.inner, self._domains
+        placed = np.array([*self._kept, *lost], dtype=np.int64)
+        own = np.bincount(inner[placed], minlength=len(self._forest.parent))
+        shares: dict[tuple[int, int], int] = defaultdict(int)
+        for task, gpu in self._kept.items():
+            if (leaf := self._leaf_of.get(gpu)) is not None:
+                shares[int(inner[task]), leaf] += 1
+        kept = [[group, leaf, count] for (group, leaf), count in sorted(shares.items())]
+        return kernels.repack_groups(
+            domains.parent,
+            domains.room,
+            self._forest.parent,
+            self._forest.depth,
+            own,
+            kept,
+            timeout=max(1e-3, self._end - time.monotonic()),
+        )
+
+    def _why(self, task: int) -> str:
+        """Return why a task gets no GPU: no place at all, or none where its group is."""
+        group = int(self._forest.inner[task])
+        if not group:
+            return _NO_GPU
+        rest = [one for one in self._kept if self._forest.inner[one] == group]
+        level = next(
+            name for name, depth in self._domains.depth_of.items() if depth == self._forest.depth[group]
+        )
+        leaf = next(
+            (self._leaf_of[self._kept[one]] for one in rest if self._kept[one] in self._leaf_of), None
+        )
+        if leaf is None:
+            return f"no {level} has room for its group"
+        leaf -= self._domains.first_leaf
+        name = self._domains.name(level, int(self._domains.domains_of(level)[leaf]), self._view)
+        return f"{level} {name}, where the rest of its group is, has no free GPU, and no other {level} has room for all"
+
+    # ---- the GPUs of leaves --------------------------------------------------------------------------------
+
+    @cached_property
+    def _leaf_of(self) -> Mapping[int, int]:
+        """The leaf of each GPU that the job may use."""
+        found: dict[int, int] = {}
+        for leaf in range(self._domains.first_leaf, len(self._domains.parent)):
+            found.update(dict.fromkeys(self._gpus_of(leaf), leaf))
+        return found
+
+    def _gpus_of(self, leaf: int) -> list[int]:
+        machine, mask = self._domains.usable(leaf)
+        return [self._numbers[machine][local] for local in members(mask)]
+
+    def _assigned(self, packing: kernels.GroupRepacking, unrepaired: Mapping[int, str]) -> Found:
+        """Return the GPU of each task: tasks stay where the packing lets them, others get the fastest GPUs found."""
+        room = {(group, leaf): tasks for group, leaf, tasks in packing.shares.tolist()}
+        gpus = [-1] * self._job.num_tasks
+        waiting: list[int] = []
+        for task in range(self._job.num_tasks):
+            where = int(self._forest.inner[task]), self._leaf_of.get(self._kept.get(task, -1), -1)
+            if room.get(where, 0) > 0:
+                room[where] -= 1
+                gpus[task] = self._kept[task]
+            elif task not in unrepaired:
+                waiting.append(task)
+        taken = set(gpus)
+        leaves: dict[int, list[int]] = defaultdict(list)
+        for (group, leaf), tasks in sorted(room.items()):
+            leaves[group] += [leaf] * tasks
+        for task in waiting:
+            leaf = leaves[int(self._forest.inner[task])].pop(0)
+            gpus[task] = next(gpu for gpu in self._gpus_of(leaf) if gpu not in taken)
+            taken.add(gpus[task])
+        if unrepaired:
+            return Found(tuple(gpus), math.inf, 0, unrepaired)
+        best = self._fastest(len(waiting)) or self._improved(gpus, waiting)
+        return Found(best, self._seconds(best), packing.bound, unrepaired)
+
+    def _seconds(self, gpus: Sequence[int]) -> float:
+        return communication_time(self._job, gpus, self._cluster.topology, cluster=self._cluster).seconds
+
+    def _improved(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[int, ...]:
+        """Return GPUs of a shorter time: each moved task on other GPUs that its groups allow, until none is faster."""
+        best = list(gpus)
+        seconds, is_better = self._seconds(best), bool(self._job.edges)
+        while is_better and time.monotonic() < self._end:
+            is_better = False
+            for task in moved:
+                before, found = best[task], seconds
+                for gpu in self._near(best, task):
+                    best[task] = gpu
+                    if (tried := self._seconds(best)) < found * _SAME:
+                        before, found, is_better = gpu, tried, True
+                best[task], seconds = before, found
+        return tuple(best)
+
+    def _near(self, gpus: Sequence[int], task: int) -> list[int]:
+        """Return the free GPUs that a task may have instead: of its machine, then of others that the job uses."""
+        taken, machine_of = set(gpus), self._cluster.topology.machine_of
+        own, used = machine_of[gpus[task]], {int(machine_of[gpu]) for gpu in gpus}
+        leaves = self._leaves_for(gpus, task)
+        free = [gpu for gpu, leaf in self._leaf_of.items() if leaf in leaves and gpu not in taken]
+        free.sort(key=lambda gpu: (machine_of[gpu] != own, int(machine_of[gpu]) not in used, gpu))
+        return free[:_MOST_SWAPPED]
+
+    def _leaves_for(self, gpus: Sequence[int], task: int) -> frozenset[int]:
+        """Return the leaves with room for a task, in the domains where the others of its groups are."""
+        counts = np.bincount([self._leaf_of[gpu] for gpu in gpus], minlength=len(self._domains.parent))
+        counts[self._leaf_of[gpus[task]]] -= 1
+        has_room = counts < self._domains.room
+        has_room[: self._domains.first_leaf] = False
+        for ways, tasks in self._groups:
+            if task in tasks:
+                rest = next(one for one in tasks if one != task)
+                has_room &= ways == ways[self._leaf_of[gpus[rest]]]
+        return frozenset(np.flatnonzero(has_room).tolist())
+
+    def _is_allowed(self, gpus: Sequence[int]) -> bool:
+        """Return True if each required group is in one domain of its level, and no leaf has more tasks than room."""
+        leaves = np.array([self._leaf_of[gpu] for gpu in gpus])
+        counts = np.bincount(leaves, minlength=len(self._domains.parent))
+        leaf = self._domains.first_leaf
+        if (counts[leaf:] > self._domains.room[leaf:]).any():
+            return False
+        return all(len(set(ways[leaves[list(tasks)]].tolist())) == 1 for ways, tasks in self._groups)
+
+    @cached_property
+    def _groups(self) -> Sequence[tuple[Ints, range | tuple[int, ...]]]:
+        """For each required group, the domain of each leaf at the depth of its level, and its tasks."""
+        return [(self._ways[self._domains.depth_of[one.level]], one.tasks) for one in required_of(self._job)]
+
+    @cached_property
+    def _ways(self) -> Sequence[Ints]:
+        """(depths, domains): the domain at each depth around each domain; itself at its own depth and below."""
+        parent = np.array(self._domains.parent, dtype=np.int64)
+        deepest = len(self._domains.depth_of)
+        ways = [np.arange(len(parent))]
+        for depth in range(deepest - 1, -1, -1):
+            above = ways[0].copy()
+            deeper = above >= self._domains.first_of(depth + 1)
+            above[deeper] = parent[above[deeper]]
+            ways.insert(0, above)
+        return ways
+
+    # ---- further moves -------------------------------------------------------------------------------------
+
+    def further(self, first: Found) -> Iterator[Found]:
+        """Yield repairs with more moves and a shorter time, in this order; raise DeadlineError after the deadline.
+
+        For each number of moves, all assignments are compared if they are few. The last one is a fresh placement.
+        """
+        fresh = self._policy.place(self._job, self._cluster) if self._job.edges else None
+        if fresh is None:
+            return
+        best, target = first, self._seconds(fresh.gpus)
+        fewest = sum(a != b for a, b in zip(self._old, first.gpus, strict=True))
+        for moves in range(fewest + 1, self._job.num_tasks):
+            if best.seconds * _SAME <= target or (gpus := self._fastest(moves)) is None:
+                break
+            if (seconds := self._seconds(gpus)) < best.seconds * _SAME:
+                best = first._replace(gpus=gpus, seconds=seconds)
+                yield best
+        if target < best.seconds * _SAME:
+            yield first._replace(gpus=fresh.gpus, seconds=target)
+
+    def _fastest(self, moves: int) -> tuple[int, ...] | None:
+        """Return the fastest GPUs with exactly this number of moves; None if there are too many to compare."""
+        lost = [task for task in range(len(self._old)) if task not in self._kept]
+        more = moves - len(lost)
+        kept = set(self._kept.values())
+        free = [gpu for gpu in self._leaf_of if gpu not in kept]
+        if more < 0 or len(free) + more < moves:
+            return None
+        count = math.comb(len(self._kept), more) * math.perm(len(free) + more, moves)
+        if count > _MOST_TRIED:
+            return None
+        best: tuple[float, tuple[int, ...]] | None = None
+        for tried in self._all_of(lost, free, more):
+            check_deadline()
+            if self._is_allowed(tried) and (found := (self._seconds(tried), tried)) < (best or _NONE):
+                best = found
+        return best and best[1]
+
+    def _all_of(self, lost: Sequence[int], free: Sequence[int], more: int) -> Iterator[tuple[int, ...]]:
+        """Yield all GPUs of the tasks if the lost ones and `more` others move."""
+        for others in combinations(self._kept, more):
+            tasks = (*lost, *others)
+            given_up = [self._kept[task] for task in others]
+            for chosen in permutations(sorted((*free, *given_up)), len(tasks)):
+                if any(chosen[len(lost) + i] == gpu for i, gpu in enumerate(given_up)):
+                    continue
+                gpus = list(self._old)
+                for task, gpu in zip(tasks, chosen, strict=True):
+                    gpus[task] = gpu
+                yield tuple(gpus)

@@ -1,0 +1,209 @@
+"""`repair` against every assignment on small clusters, on known cases, and its arguments."""
+
+from __future__ import annotations
+
+import math
+from itertools import permutations
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+import topoplace as tp
+from topoplace.errors import AllocationError
+from topoplace.moving import MoveCosts, RepairFront
+
+
+def running(cluster: tp.Cluster, job: tp.JobGraph, gpus: tuple[int, ...]) -> tp.Cluster:
+    cluster.allocate("gang", tp.Placement(gpus, topology=cluster.topology, job=job))
+    return cluster
+
+
+def front_of(front: RepairFront) -> dict[int, float]:
+    return {plan.moved.all: round(plan.time, 9) for plan in front.plans}
+
+
+MACHINE = tp.Topology.from_links(2, [(0, 1, 100.0)])
+RACKS = tp.Topology.cluster(MACHINE, 4, racks=2, network=25.0)
+"""Two racks of two machines of two GPUs."""
+
+
+@st.composite
+def failures(draw: st.DrawFn) -> tuple[tp.Cluster, tp.JobGraph, tuple[int, ...], list[int]]:
+    """A job of two to four tasks, perhaps in pairs, other busy GPUs, and one or two lost GPUs of the job."""
+    size = draw(st.sampled_from([2, 3, 4]))
+    job = draw(
+        st.sampled_from([tp.JobGraph.ring(size), tp.JobGraph.chain(size), tp.JobGraph.independent(size)])
+    )
+    level = draw(st.sampled_from([None, "machine", "rack"]))
+    if level and size > 2:
+        job = job.with_(groups=(tp.Group((0, 1), within=level),))
+    order = draw(st.permutations(range(8)))
+    gpus = tuple(order[:size])
+    cluster = running(tp.Cluster(RACKS), job, gpus)
+    for i, gpu in enumerate(order[size : draw(st.integers(size, 7))]):
+        cluster.allocate(f"other{i}", [gpu])
+    return cluster, job, gpus, draw(st.lists(st.sampled_from(gpus), min_size=1, max_size=2, unique=True))
+
+
+def is_together(job: tp.JobGraph, gpus: tuple[int, ...]) -> bool:
+    size = {"machine": 2, "rack": 4}
+    return all(
+        len({gpus[task] // size[group.within or ""] for task in group.tasks}) == 1 for group in job.groups
+    )
+
+
+@given(failures())
+def test_the_front_is_that_of_all_assignments(
+    failure: tuple[tp.Cluster, tp.JobGraph, tuple[int, ...], list[int]],
+) -> None:
+    cluster, job, gpus, lost = failure
+    before = cluster.snapshot()
+    front = tp.repair("gang", cluster, lost=lost)
+    assert cluster.snapshot() == before
+    without = cluster.copy()
+    without.release("gang")
+    free = [gpu for gpu in without.free_gpus() if gpu not in lost]
+    least: dict[int, float] = {}
+    for tried in permutations(free, job.num_tasks):
+        if is_together(job, tried):
+            moves = sum(a != b for a, b in zip(gpus, tried, strict=True))
+            seconds = tp.communication_time(job, tried, cluster.topology, cluster=without).seconds
+            least[moves] = min(least.get(moves, math.inf), seconds)
+    if not least:
+        assert front.unrepaired
+        return
+    assert not front.unrepaired
+    assert front.fewest
+    expected: dict[int, float] = {}
+    for moves in sorted(least):
+        if not expected or least[moves] < min(expected.values()) * (1 - 1e-9):
+            expected[moves] = least[moves]
+    assert front_of(front) == {moves: round(seconds, 9) for moves, seconds in expected.items()}
+    front.plans[-1].carry_out(cluster)
+    assert cluster.gpus_of("gang") == front.plans[-1].placement.gpus  # type: ignore[union-attr]
+    assert not set(cluster.gpus_of("gang")) & set(lost)
+
+
+def test_more_moves_on_a_dgx_1_make_a_ring_faster() -> None:
+    cluster = running(tp.Cluster(tp.machines.get("dgx1-v100")), tp.JobGraph.ring(4), (0, 1, 2, 3))
+    front = tp.repair("gang", cluster, lost=[3])
+    assert front_of(front) == {1: 0.0375, 2: 0.025, 4: 0.01875}
+    assert front.fewest
+    assert front.best(steps_left=50).moved.all == 1
+    assert front.best(steps_left=100_000).moved.all == 4
+    assert front.best(steps_left=1000, costs=MoveCosts(move_per_gpu=60)).moved.all == 1
+
+
+def test_a_healthy_task_steps_aside_for_a_group() -> None:
+    one = tp.Topology.from_links(1, [])
+    job = tp.JobGraph.chain(3).with_(groups=(tp.Group((0, 1), within="rack"),))
+    cluster = running(tp.Cluster(tp.Topology.cluster(one, 6, racks=3, network=50.0)), job, (0, 1, 2))
+    for gpu in (4, 5):
+        cluster.allocate(f"other{gpu}", [gpu])
+    (plan,) = tp.repair("gang", cluster, lost=[0]).plans
+    assert plan.replaced == {0: (0, 2), 2: (2, 3)}
+    assert plan.time == pytest.approx(0.02)
+    assert tuple(plan.moved) == (1, 2, 0)
+
+
+def test_what_cannot_be_repaired_is_named_and_the_rest_repaired() -> None:
+    one = tp.Topology.from_links(1, [])
+    job = tp.JobGraph.independent(4).grouped(2, within="rack")
+    cluster = running(tp.Cluster(tp.Topology.cluster(one, 6, racks=3)), job, (0, 1, 3, 4))
+    cluster.allocate("other", [2])
+    front = tp.repair("gang", cluster, lost=[0, 3])
+    assert front.plans[0].replaced == {2: (3, 5)}
+    assert list(front.unrepaired) == [0]
+    assert front.unrepaired[0].startswith("rack 'rack0', where the rest of its group is, has no free GPU")
+    assert not front.fewest
+    assert front.plans[0].time == math.inf
+    with pytest.raises(AllocationError, match="tasks remain without a GPU"):
+        front.plans[0].carry_out(cluster)
+
+
+def test_a_lost_machine_of_a_large_gang_moves_its_tasks_alone() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), 64, racks=16))
+    job = tp.JobGraph.parallel(tensor=8, data=60).grouped("tensor", within="machine")
+    running(cluster, job, tuple(range(480)))
+    front = tp.repair("gang", cluster, lost=range(8, 16))
+    assert front.fewest
+    assert tuple(front.plans[0].moved) == (1, 8, 0)
+    assert list(front.plans[0].replaced) == list(range(8, 16))
+
+
+def test_a_job_stays_on_drained_gpus_and_leaves_unhealthy_ones() -> None:
+    machine = tp.machines.get("dgx-h100")
+    cluster = running(tp.Cluster(machine.with_unhealthy([1])), tp.JobGraph.ring(2), (0, 2))
+    cluster.take_health(machine.with_unhealthy([2]))
+    cluster.drain(0)
+    cluster.hold([5])
+    plan = tp.repair("gang", cluster).plans[0]
+    assert plan.replaced.keys() == {1}
+    assert plan.replaced[1][1] not in (2, 5)
+    plan.carry_out(cluster)
+    assert cluster.gpus_of("gang")[0] == 0
+
+
+def test_a_plan_that_is_out_of_date_changes_nothing() -> None:
+    cluster = running(tp.Cluster(tp.machines.get("dgx-h100")), tp.JobGraph.ring(2), (0, 1))
+    plan = tp.repair("gang", cluster, lost=[1]).plans[0]
+    new = plan.replaced[1][1]
+    with cluster.what_if():
+        cluster.allocate("other", [new])
+        with pytest.raises(AllocationError):
+            plan.carry_out(cluster)
+        assert cluster.gpus_of("gang") == (0, 1)
+    with cluster.what_if():
+        cluster.drain(new)
+        with pytest.raises(AllocationError, match=f"GPU {new} is out of service"):
+            plan.carry_out(cluster)
+    cluster.release("gang")
+    with pytest.raises(AllocationError, match="does not hold the GPUs of this plan any more"):
+        plan.carry_out(cluster)
+
+
+@pytest.mark.parametrize(
+    ("job_id", "lost", "error", "message"),
+    [
+        ("none", [0], AllocationError, "no job 'none' with GPUs runs"),
+        ("gang", [7], ValueError, r"lost\[0\] = 7: job 'gang' does not hold this GPU"),
+        ("gang", [0, 99], ValueError, r"lost\[1\] = 99"),
+        ("gang", [], ValueError, "lost is empty, and no GPU of job 'gang' is unhealthy"),
+        ("gang", None, ValueError, "lost is empty"),
+        ("gang", 3, ValueError, "lost = 3"),
+    ],
+)
+def test_wrong_arguments_are_named(
+    job_id: str, lost: list[int] | None, error: type[ValueError], message: str
+) -> None:
+    cluster = running(tp.Cluster(tp.machines.get("dgx-h100")), tp.JobGraph.ring(2), (0, 1))
+    with pytest.raises(error, match=message):
+        tp.repair(job_id, cluster, lost=lost)
+
+
+def test_requirements_that_repairs_do_not_honour_are_named() -> None:
+    job = tp.JobGraph.ring(2).with_(anti_affinity=True)
+    cluster = tp.Cluster(RACKS)
+    running(cluster, job, (0, 2))
+    with pytest.raises(ValueError, match="repairs do not honour anti_affinity"):
+        tp.repair("gang", cluster, lost=[0])
+    shared = tp.Cluster(tp.machines.get("dgx-h100"))
+    shared.record("gang", [0, 1], gpu_fraction=0.5)
+    with pytest.raises(ValueError, match="do not move jobs that share GPUs"):
+        tp.repair("gang", shared, lost=[0])
+
+
+def test_a_full_cluster_has_no_plan() -> None:
+    cluster = running(tp.Cluster(MACHINE), tp.JobGraph.ring(2), (0, 1))
+    for lost in ([0], [0, 1]):
+        front = tp.repair("gang", cluster, lost=lost)
+        assert (front.plans, front.unrepaired) == ((), dict.fromkeys(lost, "no GPU that it may use is free"))
+        with pytest.raises(ValueError, match="there is no plan"):
+            front.best(steps_left=1)
+
+
+def test_a_search_without_time_ends() -> None:
+    cluster = running(tp.Cluster(tp.machines.get("dgx1-v100")), tp.JobGraph.ring(4), (0, 1, 2, 3))
+    front = tp.repair("gang", cluster, lost=[3], timeout=1e-9)
+    assert len(front.plans) >= 1
