@@ -37,7 +37,10 @@ def failures(draw: st.DrawFn) -> tuple[tp.Cluster, tp.JobGraph, tuple[int, ...],
     )
     level = draw(st.sampled_from([None, "machine", "rack"]))
     if level and size > 2:
-        job = job.with_(groups=(tp.Group((0, 1), within=level),))
+        pairs = tuple(
+            tp.Group((i, i + 1), within=level) for i in range(0, draw(st.sampled_from([2, size - 1])), 2)
+        )
+        job = job.with_(groups=pairs)
     order = draw(st.permutations(range(8)))
     gpus = tuple(order[:size])
     cluster = running(tp.Cluster(RACKS), job, gpus)
@@ -115,7 +118,9 @@ def test_what_cannot_be_repaired_is_named_and_the_rest_repaired() -> None:
     front = tp.repair("gang", cluster, lost=[0, 3])
     assert front.plans[0].replaced == {2: (3, 5)}
     assert list(front.unrepaired) == [0]
-    assert front.unrepaired[0].startswith("rack 'rack0', where the rest of its group is, has no free GPU")
+    assert front.unrepaired[0].startswith(
+        "no GPU is left in rack 'rack0', where the rest of its group is"
+    )
     assert not front.fewest
     assert front.plans[0].time == math.inf
     with pytest.raises(AllocationError, match="tasks remain without a GPU"):
@@ -198,8 +203,8 @@ def test_a_full_cluster_has_no_plan() -> None:
     cluster = running(tp.Cluster(MACHINE), tp.JobGraph.ring(2), (0, 1))
     for lost in ([0], [0, 1]):
         front = tp.repair("gang", cluster, lost=lost)
-        assert (front.plans, front.unrepaired) == ((), dict.fromkeys(lost, "no GPU that it may use is free"))
-        with pytest.raises(ValueError, match="there is no plan"):
+        assert (front.plans, front.unrepaired) == ((), dict.fromkeys(lost, "no GPU that it may use is left"))
+        with pytest.raises(ValueError, match="there is no plan for all tasks"):
             front.best(steps_left=1)
 
 
@@ -207,3 +212,26 @@ def test_a_search_without_time_ends() -> None:
     cluster = running(tp.Cluster(tp.machines.get("dgx1-v100")), tp.JobGraph.ring(4), (0, 1, 2, 3))
     front = tp.repair("gang", cluster, lost=[3], timeout=1e-9)
     assert len(front.plans) >= 1
+
+
+def test_jobs_with_cpus_are_refused_whether_their_graph_says_so_or_not() -> None:
+    hosts = tp.HostResources(cpus=16, memory_gb=64)
+    cluster = tp.Cluster(MACHINE, hosts)
+    cluster.allocate("gang", tp.place(tp.JobGraph.ring(2).with_(cpus=4), cluster))
+    with pytest.raises(ValueError, match="repairs do not honour cpus"):
+        tp.repair("gang", cluster, lost=[0])
+    cluster = tp.Cluster(MACHINE, hosts)
+    share = tp.HostShare(0, 4, 8.0)
+    cluster.record("gang", tp.Placement((0,), topology=MACHINE, hosts=(share,)))
+    with pytest.raises(ValueError, match="do not move CPUs, host memory or drives"):
+        tp.repair("gang", cluster, lost=[0])
+
+
+def test_a_task_goes_to_a_machine_that_the_job_uses() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), 2))
+    cluster.allocate("gang", [8, 9], tp.JobGraph.ring(2))
+    plan = tp.repair("gang", cluster, lost=[8]).plans[0]
+    assert tuple(plan.moved) == (0, 0, 1)
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), 2))
+    cluster.allocate("gang", [8, 9])
+    assert tuple(tp.repair("gang", cluster, lost=[8]).plans[0].moved) == (0, 0, 1)

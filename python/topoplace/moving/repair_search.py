@@ -6,6 +6,7 @@ import math
 import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import cached_property
 from itertools import combinations, permutations
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -18,6 +19,8 @@ from topoplace.engine.gangs.packing import DomainTree, Forest
 from topoplace.engine.level_chain import required_of
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.machines.machine_class import members
+from topoplace.errors import DeadlineError
+from topoplace.jobs.groups import SOCKET
 from topoplace.kernels.limits import check_deadline
 from topoplace.objectives.communication import communication_time
 
@@ -25,23 +28,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.policy import Policy
     from topoplace.jobs.job_graph import JobGraph
 
     Ints = NDArray[np.int64]
 
 HONOURED: Final = frozenset(
-    [
-        "gpu_memory_gb",
-        "gpu_model",
-        "cpus",
-        "memory_gb",
-        "single_machine",
-        "processes",
-        "within",
-        "prefer",
-        "groups",
-    ]
+    ("gpu_memory_gb", "gpu_model", "single_machine", "processes", "within", "prefer", "groups")
 )
 """The requirements that repairs honour; `prefer` and preferred groups only as far as they shorten communication."""
 _MOST_TRIED: Final = 20_000
@@ -51,7 +45,7 @@ _MOST_SWAPPED: Final = 64
 _SAME: Final = 1 - 1e-9
 """A time is shorter than another only if it is less than this share of it."""
 _NONE: Final = (math.inf, ())
-_NO_GPU: Final = "no GPU that it may use is free"
+_NO_GPU: Final = "no GPU that it may use is left"
 _TORN: Final = "groups of the job are already in several domains, and no domain has room for them"
 
 
@@ -96,7 +90,7 @@ class RepairSearch:
         request = view.request(job)
         offers = offers_of(policy.max_tasks, request, view)
         if not offers.is_simple:
-            raise ValueError("repairs do not choose fixed partitions of GPUs")
+            offers = self._without_partitions(offers)
         self._numbers = view.classes.gpus_of
         self._has_offers = len(offers) > 0
         self._domains = DomainTree(request, offers, view)
@@ -104,6 +98,16 @@ class RepairSearch:
             raise ValueError("repairs do not honour groups of levels that cross")
         self._view = view
         self._forest = Forest(required_of(job), self._domains.depth_of, range(job.num_tasks))
+
+    def _without_partitions(self, offers: Offers) -> Offers:
+        """Return the offers of machines without fixed partitions; ValueError if the job is on one that has them."""
+        simple = offers.at(
+            np.array([i for i, one in enumerate(offers) if not one.partitions], dtype=np.int64)
+        )
+        left = set(offers.machines.tolist()) - set(simple.machines.tolist())
+        if left.intersection(self._cluster.topology.machine_of[list(self._old)].tolist()):
+            raise ValueError("repairs do not choose fixed partitions of GPUs")
+        return simple
 
     # ---- the fewest moves ----------------------------------------------------------------------------------
 
@@ -169,9 +173,10 @@ class RepairSearch:
         )
         if leaf is None:
             return f"no {level} has room for its group"
-        leaf -= self._domains.first_leaf
-        name = self._domains.name(level, int(self._domains.domains_of(level)[leaf]), self._view)
-        return f"{level} {name}, where the rest of its group is, has no free GPU, and no other {level} has room for all"
+        number = int(self._domains.domains_of(level)[leaf - self._domains.first_leaf])
+        name = self._domains.name(level, number, self._view)
+        where = name if level == SOCKET else f"{level} {name}"
+        return f"no GPU is left in {where}, where the rest of its group is; no other {level} has room for all"
 
     # ---- the GPUs of leaves --------------------------------------------------------------------------------
 
@@ -209,8 +214,16 @@ class RepairSearch:
             taken.add(gpus[task])
         if unrepaired:
             return Found(tuple(gpus), math.inf, 0, unrepaired)
-        best = self._fastest(len(waiting)) or self._improved(gpus, waiting)
+        best = self._faster(gpus, waiting) if self._job.edges else tuple(gpus)
         return Found(best, self._seconds(best), packing.bound, unrepaired)
+
+    def _faster(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[int, ...]:
+        """Return GPUs of the shortest time that is found with as many moves; those given after the deadline."""
+        with suppress(DeadlineError):
+            if self._are_few(len(moved)) and (found := self._fastest(len(moved))):
+                return found
+            return self._improved(gpus, moved)
+        return tuple(gpus)
 
     def _seconds(self, gpus: Sequence[int]) -> float:
         return communication_time(self._job, gpus, self._cluster.topology, cluster=self._cluster).seconds
@@ -219,11 +232,12 @@ class RepairSearch:
         """Return GPUs of a shorter time: each moved task on other GPUs that its groups allow, until none is faster."""
         best = list(gpus)
         seconds, is_better = self._seconds(best), bool(self._job.edges)
-        while is_better and time.monotonic() < self._end:
+        while is_better:
             is_better = False
             for task in moved:
                 before, found = best[task], seconds
                 for gpu in self._near(best, task):
+                    check_deadline()
                     best[task] = gpu
                     if (tried := self._seconds(best)) < found * _SAME:
                         before, found, is_better = gpu, tried, True
@@ -289,37 +303,65 @@ class RepairSearch:
         if fresh is None:
             return
         best, target = first, self._seconds(fresh.gpus)
-        fewest = sum(a != b for a, b in zip(self._old, first.gpus, strict=True))
-        for moves in range(fewest + 1, self._job.num_tasks):
-            if best.seconds * _SAME <= target or (gpus := self._fastest(moves)) is None:
+        for moves in range(self._moves(first.gpus) + 1, self._moves(fresh.gpus)):
+            if best.seconds * _SAME <= target or not self._are_few(moves):
                 break
-            if (seconds := self._seconds(gpus)) < best.seconds * _SAME:
+            gpus = self._fastest(moves)
+            if gpus and (seconds := self._seconds(gpus)) < best.seconds * _SAME:
                 best = first._replace(gpus=gpus, seconds=seconds)
                 yield best
         if target < best.seconds * _SAME:
             yield first._replace(gpus=fresh.gpus, seconds=target)
 
-    def _fastest(self, moves: int) -> tuple[int, ...] | None:
-        """Return the fastest GPUs with exactly this number of moves; None if there are too many to compare."""
-        lost = [task for task in range(len(self._old)) if task not in self._kept]
-        more = moves - len(lost)
+    def _moves(self, gpus: Sequence[int]) -> int:
+        return sum(a != b for a, b in zip(self._old, gpus, strict=True))
+
+    @cached_property
+    def _free(self) -> list[int]:
+        """The GPUs that the job may use and no healthy task of it has, ascending."""
         kept = set(self._kept.values())
-        free = [gpu for gpu in self._leaf_of if gpu not in kept]
-        if more < 0 or len(free) + more < moves:
-            return None
-        count = math.comb(len(self._kept), more) * math.perm(len(free) + more, moves)
-        if count > _MOST_TRIED:
-            return None
-        best: tuple[float, tuple[int, ...]] | None = None
-        for tried in self._all_of(lost, free, more):
+        return sorted(gpu for gpu in self._leaf_of if gpu not in kept)
+
+    @cached_property
+    def _lost(self) -> list[int]:
+        """The tasks that must move: on lost GPUs, and on those that the job may use no longer."""
+        return [task for task in range(len(self._old)) if self._kept.get(task) not in self._leaf_of]
+
+    def _are_few(self, moves: int) -> bool:
+        """Return True if all assignments with this number of moves can be compared."""
+        more = moves - len(self._lost)
+        if more < 0 or len(self._free) + more < moves:
+            return True
+        stay = len(self._old) - len(self._lost)
+        return math.comb(stay, more) * math.perm(len(self._free) + more, moves) <= _MOST_TRIED
+
+    def _fastest(self, moves: int) -> tuple[int, ...] | None:
+        """Return the fastest GPUs with exactly this number of moves; None if the groups allow none.
+
+        Of times that count as equal, the fewest new machines come first, then the fewest tasks that change machine.
+        """
+        more = moves - len(self._lost)
+        best: tuple[int, ...] | None = None
+        least, least_key = math.inf, (0, 0)
+        for tried in self._all_of(self._lost, self._free, more) if more >= 0 else ():
             check_deadline()
-            if self._is_allowed(tried) and (found := (self._seconds(tried), tried)) < (best or _NONE):
-                best = found
-        return best and best[1]
+            if not self._is_allowed(tried):
+                continue
+            seconds, key = self._seconds(tried), self._upheaval(tried)
+            if best is None or seconds < least * _SAME or (seconds * _SAME < least and key < least_key):
+                best, least, least_key = tried, min(seconds, least), key
+        return best
+
+    def _upheaval(self, gpus: Sequence[int]) -> tuple[int, int]:
+        """Return how many machines the job uses that it did not use, and how many tasks change machine."""
+        machine_of = self._cluster.topology.machine_of
+        old, new = machine_of[list(self._old)], machine_of[list(gpus)]
+        return len(set(new.tolist()) - set(old.tolist())), int((old != new).sum())
 
     def _all_of(self, lost: Sequence[int], free: Sequence[int], more: int) -> Iterator[tuple[int, ...]]:
         """Yield all GPUs of the tasks if the lost ones and `more` others move."""
-        for others in combinations(self._kept, more):
+        staying = [task for task in self._kept if task not in lost]
+        for others in combinations(staying, more):
             tasks = (*lost, *others)
             given_up = [self._kept[task] for task in others]
             for chosen in permutations(sorted((*free, *given_up)), len(tasks)):

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from topoplace import _checks, policies
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.hosts import host_shares
 from topoplace.errors import AllocationError, DeadlineError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
@@ -71,9 +70,10 @@ class Repair:
         for _, new in self.replaced.values():
             if new in closed:
                 raise AllocationError(f"GPU {new} is out of service")
+        job = cluster.jobs.get(self.job_id)
         with cluster.transaction():
             cluster.release(self.job_id)
-            cluster.record(self.job_id, self.placement)  # it may stay on GPUs that get no new jobs
+            cluster.record(self.job_id, self.placement.gpus, job)  # it may stay on GPUs that get no new jobs
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,9 +83,9 @@ class RepairFront:
     plans: tuple[Repair, ...]
     """Empty if no task can be repaired."""
     bound: int
-    """No repair of all tasks moves fewer tasks; of those in `unrepaired`, this is unknown, and the bound 0."""
+    """No repair of all tasks moves fewer tasks; 0 if tasks are in `unrepaired`."""
     unrepaired: Mapping[int, str] = field(default_factory=dict[int, str], hash=False)
-    """The tasks for which there is no GPU, with the reason."""
+    """The tasks for which no GPU was found, with the reason."""
 
     @property
     def fewest(self) -> bool:
@@ -100,13 +100,13 @@ class RepairFront:
             costs: The seconds of a move: `move` once, `move_per_gpu` for each task. None means `MoveCosts()`.
 
         Raises:
-            ValueError: Names a wrong argument, or there is no plan.
+            ValueError: Names a wrong argument, or there is no plan for all tasks.
         """
         left = _checks.real(steps_left, "steps_left", ValueError)
         costs = MoveCosts() if costs is None else costs
         _checks.instance(costs, MoveCosts, "costs", ValueError)
-        if not self.plans:
-            raise ValueError("there is no plan")
+        if not self.plans or self.unrepaired:
+            raise ValueError("there is no plan for all tasks")
         return min(self.plans, key=lambda plan: costs.of(plan.job_id, plan.moved.all)[0] + left * plan.time)
 
 
@@ -115,11 +115,11 @@ def repair(
 ) -> RepairFront:
     """Return plans that give tasks of a running job other GPUs in place of lost ones; the cluster is not changed.
 
-    The first plan moves the fewest tasks. Tasks on healthy GPUs move only if they must: so that a required group stays
-    in one domain of its level, one of its tasks may move, all of them, or a task that makes room for it. Each further
-    plan moves more tasks so that the job communicates less. For each number of moves, all assignments are compared if
-    they are at most 20,000; else the only further plan is a fresh placement by the default policy. Other jobs stay
-    where they are, and held GPUs stay held.
+    The first plan moves the fewest tasks. Tasks on healthy GPUs move only if they must: to keep a required group in one
+    domain of its level, one of its tasks, the whole group, or a task in its way may move. Each further plan moves more
+    tasks so that the job communicates less. The last one may be a fresh placement by the default policy; before it, all
+    assignments of a number of moves are compared, as long as they are at most 20,000. Other jobs stay where they are,
+    and held GPUs stay held.
 
     Args:
         lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
@@ -143,11 +143,19 @@ def repair(
         cluster.release(job_id)
         _close(cluster, gone, set(gpus) - set(gone))
         search = RepairSearch(job, gpus, gone, cluster, policies.get(policies.DEFAULT), end)
-        found = [search.first()]
+        with deadline(max(1e-3, end - time.monotonic())):
+            found = [search.first()]
         with suppress(DeadlineError), deadline(max(0.0, end - time.monotonic())):
-            found.extend(search.further(found[0]) if found[0].is_whole else ())
+            for one in search.further(found[0]) if found[0].is_whole else ():
+                if _moves(gpus, one) <= _moves(gpus, found[-1]):  # a fresh placement may move as few
+                    found.pop()
+                found.append(one)
         plans = tuple([plan for one in found if (plan := _plan(job_id, job, gpus, one, cluster)).replaced])
     return RepairFront(plans, found[0].bound, found[0].unrepaired)
+
+
+def _moves(gpus: tuple[int, ...], found: Found) -> int:
+    return sum(old != new for old, new in zip(gpus, found.gpus, strict=True))
 
 
 def _lost(lost: Iterable[int] | None, gpus: tuple[int, ...], cluster: Cluster, job_id: str) -> frozenset[int]:
@@ -179,8 +187,10 @@ def _refuse(job: JobGraph, job_id: str, cluster: Cluster) -> None:
     for name in job.requirements:
         if name not in HONOURED:
             raise ValueError(f"job {job_id!r}: repairs do not honour {name}")
-    if cluster.gpu_thousandths_of(job_id) != WHOLE_GPU:
+    if cluster.gpu_thousandths_of(job_id) != WHOLE_GPU or cluster.native.slices_of(job_id):
         raise ValueError(f"job {job_id!r}: repairs do not move jobs that share GPUs")
+    if job_id in cluster.hosts.held:
+        raise ValueError(f"job {job_id!r}: repairs do not move CPUs, host memory or drives")
 
 
 def _plan(job_id: str, job: JobGraph, gpus: tuple[int, ...], found: Found, cluster: Cluster) -> Repair:
@@ -194,8 +204,7 @@ def _plan(job_id: str, job: JobGraph, gpus: tuple[int, ...], found: Found, clust
     opened = {int(machine_of[new]) for _, new in moved.values()} - {int(machine_of[gpu]) for gpu in gpus}
     placement = None
     if found.is_whole:
-        hosts = host_shares(job, found.gpus, topology)
-        placement = Placement(found.gpus, topology=topology, job=job, hosts=hosts)
+        placement = Placement(found.gpus, topology=topology, job=job)
     seconds = found.seconds if found.is_whole else math.inf
     return Repair(
         job_id, gpus, moved, Moved(len(opened), int(tasks), len(moved) - int(tasks)), seconds, placement
