@@ -118,9 +118,7 @@ def test_what_cannot_be_repaired_is_named_and_the_rest_repaired() -> None:
     front = tp.repair("gang", cluster, lost=[0, 3])
     assert front.plans[0].replaced == {2: (3, 5)}
     assert list(front.unrepaired) == [0]
-    assert front.unrepaired[0].startswith(
-        "no GPU is left in rack 'rack0', where the rest of its group is"
-    )
+    assert front.unrepaired[0].startswith("no GPU is left in rack 'rack0', where the rest of its group is")
     assert not front.fewest
     assert front.plans[0].time == math.inf
     with pytest.raises(AllocationError, match="tasks remain without a GPU"):
