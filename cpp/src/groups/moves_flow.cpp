@@ -53,8 +53,7 @@ MovesFlow::Arcs MovesFlow::arcs() const {
         arcs.add(down(domains_.parent(domain)), down(domain), num_tasks_, 0);
     }
     for (std::int32_t domain = 0; domain < domains_.size(); ++domain) {
-        const std::int32_t parent = domains_.parent(domain);
-        arcs.add(up(domain), parent == kAbsent ? sink() : up(parent), domains_.capacity(domain), 0);
+        arcs.add(up(domain), above(domain), domains_.capacity(domain), 0);
         if (domains_.is_leaf(domain)) {
             arcs.add(down(domain), up(domain), num_tasks_, is_used_[index(domain)] ? 0 : 1);
         }

@@ -40,6 +40,10 @@ class MovesFlow {
     using Portions = std::vector<std::vector<Portion>>;  // of each domain
 
     std::int32_t up(std::int32_t domain) const { return domain; }
+    std::int32_t above(std::int32_t domain) const {
+        const std::int32_t parent = domains_.parent(domain);
+        return parent == kAbsent ? sink() : up(parent);
+    }
     std::int32_t down(std::int32_t domain) const { return domains_.size() + domain; }
     std::int32_t node_of(std::int32_t group) const { return 2 * domains_.size() + group; }
     std::int32_t sink() const { return 2 * domains_.size() + homes_.num_groups(); }

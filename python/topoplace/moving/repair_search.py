@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
 from itertools import combinations, permutations
+from operator import eq
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -115,7 +116,7 @@ class RepairSearch:
         """Return the repair with the fewest moves; if not all tasks can get a GPU, one for as many as are found."""
         lost = [task for task in range(self._job.num_tasks) if task not in self._kept]
         if not self._has_offers:
-            return Found(self._without(lost), math.inf, 0, dict.fromkeys(lost, _NO_GPU))
+            return Found(self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, _NO_GPU))
         packing = self._repacked(lost)
         if packing is not None:
             return self._assigned(packing, {})
@@ -128,11 +129,8 @@ class RepairSearch:
                 left.append(task)
         packing = self._repacked(left)
         if packing is None:  # not even the tasks on healthy GPUs can be as the groups require
-            return Found(self._without(lost), math.inf, 0, dict.fromkeys(lost, _TORN))
+            return Found(self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, _TORN))
         return self._assigned(packing, unrepaired)
-
-    def _without(self, lost: Sequence[int]) -> tuple[int, ...]:
-        return tuple([-1 if task in lost else gpu for task, gpu in enumerate(self._old)])
 
     def _moves_alone(self, task: int) -> float:
         """Return how many moves it takes to give this task alone a GPU; infinite if none do."""
@@ -164,13 +162,10 @@ class RepairSearch:
         group = int(self._forest.inner[task])
         if not group:
             return _NO_GPU
-        rest = [one for one in self._kept if self._forest.inner[one] == group]
-        level = next(
-            name for name, depth in self._domains.depth_of.items() if depth == self._forest.depth[group]
-        )
-        leaf = next(
-            (self._leaf_of[self._kept[one]] for one in rest if self._kept[one] in self._leaf_of), None
-        )
+        depths = self._domains.depth_of
+        level = next(name for name, depth in depths.items() if depth == self._forest.depth[group])
+        beside = (self._kept[one] for one in self._kept if self._forest.inner[one] == group)
+        leaf = next((self._leaf_of[gpu] for gpu in beside if gpu in self._leaf_of), None)
         if leaf is None:
             return f"no {level} has room for its group"
         number = int(self._domains.domains_of(level)[leaf - self._domains.first_leaf])
@@ -362,12 +357,14 @@ class RepairSearch:
         """Yield all GPUs of the tasks if the lost ones and `more` others move."""
         staying = [task for task in self._kept if task not in lost]
         for others in combinations(staying, more):
-            tasks = (*lost, *others)
-            given_up = [self._kept[task] for task in others]
+            tasks, given_up = (*lost, *others), [self._kept[task] for task in others]
+            stay = [-1] * len(lost) + given_up
             for chosen in permutations(sorted((*free, *given_up)), len(tasks)):
-                if any(chosen[len(lost) + i] == gpu for i, gpu in enumerate(given_up)):
-                    continue
-                gpus = list(self._old)
-                for task, gpu in zip(tasks, chosen, strict=True):
-                    gpus[task] = gpu
-                yield tuple(gpus)
+                if not any(map(eq, chosen, stay)):
+                    yield self._with(tasks, chosen)
+
+    def _with(self, tasks: Sequence[int], chosen: Sequence[int]) -> tuple[int, ...]:
+        gpus = list(self._old)
+        for task, gpu in zip(tasks, chosen, strict=True):
+            gpus[task] = gpu
+        return tuple(gpus)

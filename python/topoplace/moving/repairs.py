@@ -21,6 +21,7 @@ from topoplace.placement import Placement
 
 if TYPE_CHECKING:
     from topoplace.moving.repair_search import Found
+    from topoplace.topology.topology import Topology
 
 
 class Moved(NamedTuple):
@@ -194,18 +195,18 @@ def _refuse(job: JobGraph, job_id: str, cluster: Cluster) -> None:
 
 
 def _plan(job_id: str, job: JobGraph, gpus: tuple[int, ...], found: Found, cluster: Cluster) -> Repair:
-    topology = cluster.topology
-    machine_of = topology.machine_of
-    replaced = {
-        task: (old, new) for task, (old, new) in enumerate(zip(gpus, found.gpus, strict=True)) if old != new
-    }
-    moved = {task: pair for task, pair in replaced.items() if pair[1] >= 0}
-    tasks = sum(machine_of[old] != machine_of[new] for old, new in moved.values())
-    opened = {int(machine_of[new]) for _, new in moved.values()} - {int(machine_of[gpu]) for gpu in gpus}
-    placement = None
-    if found.is_whole:
-        placement = Placement(found.gpus, topology=topology, job=job)
-    seconds = found.seconds if found.is_whole else math.inf
-    return Repair(
-        job_id, gpus, moved, Moved(len(opened), int(tasks), len(moved) - int(tasks)), seconds, placement
-    )
+    pairs = enumerate(zip(gpus, found.gpus, strict=True))
+    replaced = {task: (old, new) for task, (old, new) in pairs if new not in (old, -1)}
+    moved = _moved(replaced, gpus, cluster.topology)
+    if not found.is_whole:
+        return Repair(job_id, gpus, replaced, moved, math.inf, None)
+    placement = Placement(found.gpus, topology=cluster.topology, job=job)
+    return Repair(job_id, gpus, replaced, moved, found.seconds, placement)
+
+
+def _moved(replaced: Mapping[int, tuple[int, int]], gpus: tuple[int, ...], topology: Topology) -> Moved:
+    machine_of = topology.machine_of.tolist()
+    used = {machine_of[gpu] for gpu in gpus}
+    opened = {machine_of[new] for _, new in replaced.values()} - used
+    tasks = sum(machine_of[old] != machine_of[new] for old, new in replaced.values())
+    return Moved(len(opened), tasks, len(replaced) - tasks)
