@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import brute_force
 import topoplace as tp
+from distributions import whole
 from topoplace.engine.plan import QueuedJob
 from topoplace.testing import check_policy
 from topoplace.testing.strategies import cluster_topologies, clusters, job_graphs, topologies
@@ -22,6 +23,7 @@ SHARING = [name for name in POLICIES if name != "g-queue"]
 """Those that may put several jobs on a machine."""
 
 
+@whole
 def test_names() -> None:
     assert MAPA == ("baseline", "mapa-topo-aware", "mapa-greedy", "mapa-preserve")
     assert POLICIES[4:] == (
