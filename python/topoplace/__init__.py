@@ -112,7 +112,7 @@ def __getattr__(name: str) -> Any:
     """Return a public name of this package, or a module that an installed distribution adds, such as `simulate`."""
     if name in _own:
         return _get(name)
-    value = _installed.module(name)
+    value = None if name.startswith("_") else _installed.module(name)
     if value is None:
         why = _installed.how_to_get(name)
         raise AttributeError(f"module 'topoplace' has no attribute {name!r}{why and f'; {why}'}")

@@ -6,14 +6,17 @@ only the names that they add, to say which distribution is missing.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import warnings
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
+Used = TypeVar("Used")
+_OURS: Final = ("topoplace_lab", "topoplace_hosts")
 COMMANDS: Final = "topoplace.commands"
 EXAMPLES: Final = "topoplace.examples"
 EXPLORE: Final = "topoplace.explore"
@@ -52,11 +55,12 @@ _BROUGHT_BY: Final = {
 
 
 def offered_now(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
-    """Return the entry points of a group in all packages that are installed now, by name."""
+    """Return the entry points of a group in all packages that are installed now, by name: those of ours first."""
     from importlib import metadata  # here, as most programs ask for nothing of others
 
     found: dict[str, tuple[EntryPoint, ...]] = {}
-    for one in metadata.entry_points(group=group):
+    ours_first = sorted(metadata.entry_points(group=group), key=lambda one: not one.value.startswith(_OURS))
+    for one in ours_first:
         found[one.name] = (*found.get(one.name, ()), one)
     return MappingProxyType(found)
 
@@ -65,19 +69,35 @@ def offered_now(group: str) -> Mapping[str, tuple[EntryPoint, ...]]:
 entry_points = cache(offered_now)
 
 
-def loaded(group: str) -> Iterator[Any]:
-    """Yield the object of each entry point of a group, in the order of their names."""
+def loaded(group: str, use: Callable[[Any], Used]) -> Iterator[Used]:
+    """Yield what `use` makes of the object of each entry point of a group, in the order of their names.
+
+    What cannot be imported or used is left out, with a warning that names it.
+    """
     for _, offered in sorted(entry_points(group).items()):
-        yield load(offered[0])
+        try:
+            yield load(offered[0], use)
+        except ImportError as error:
+            warnings.warn(str(error), stacklevel=2)
 
 
-def load(offered: EntryPoint) -> Any:
-    """Return what an entry point stands for; ImportError names it if its package cannot be imported."""
+def load(offered: EntryPoint, use: Callable[[Any], Any] = lambda it: it) -> Any:
+    """Return what `use` makes of the object of an entry point; ImportError names one of which that fails."""
     try:
-        return offered.load()
-    except Exception as error:
+        return use(offered.load())
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         what = f"{offered.value}, which an installed package offers as {offered.name}"
-        raise ImportError(f"{what}: {type(error).__name__}: {error}") from error
+        raise ImportError(f"{what}: {type(error).__name__}: {text_of(error)}") from error
+
+
+def text_of(error: BaseException) -> str:
+    """Return the message of an exception of others, whose own code may fail too."""
+    try:
+        return str(error)
+    except Exception:
+        return "an exception that cannot be printed"
 
 
 def module(name: str, group: str = MODULES) -> Any:

@@ -121,18 +121,20 @@ def command_parser(*, with_added: bool = True) -> Parser:
         before = len(commands.choices)
         for name in names:
             _add(name, added, commands)
-        parser.groups[title] = tuple(commands.choices)[before:]
+        if made := tuple(commands.choices)[before:]:
+            parser.groups[title] = made
     return parser
 
 
 def _add(name: str, added: Mapping[str, Any], commands: Any) -> None:
-    """Add a command; one that cannot be imported is named and left out, so that the others can be used."""
+    """Add a command; one that cannot be imported or added is named and left out, so that others can be used."""
+    if name in _OWN:
+        _OWN[name].add(commands)
+        return
     try:
-        module = _OWN[name] if name in _OWN else _installed.load(added[name][0])
+        _installed.load(added[name][0], lambda module: module.add(commands))
     except ImportError as error:
         print(f"topoplace: {one_line(str(error))}", file=sys.stderr)
-        return
-    module.add(commands)
 
 
 def _groups(added: Collection[str]) -> dict[str, list[str]]:

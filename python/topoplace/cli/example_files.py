@@ -45,7 +45,7 @@ class Mine(SearchPolicy):
 def files() -> Files:
     """Return all example files, including those of installed distributions."""
     found = dict(_OWN)
-    for added in _installed.loaded(_installed.EXAMPLES):
+    for added in _installed.loaded(_installed.EXAMPLES, dict):
         found |= added
     return found
 

@@ -8,6 +8,7 @@ import os
 import re
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,8 @@ from topoplace.discovery.text import code_blocks, decode, tar_archive, unread
 from topoplace.errors import TopologyError
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from topoplace.discovery.in_use import GpuUse
     from topoplace.topology.fabric import Fabric
     from topoplace.topology.topology import Topology
@@ -124,8 +127,15 @@ _OWN: Final = tuple(
 @cache
 def formats() -> tuple[Format, ...]:
     """Return the formats of machines, and those that installed distributions add, such as Slurm's."""
-    added = (one for offered in _installed.loaded(_installed.FORMATS) for one in offered)
-    return tuple(sorted((*_OWN, *added), key=lambda one: one.rank))
+    added = _installed.loaded(_installed.FORMATS, _checked_formats)
+    return tuple(sorted((*_OWN, *chain.from_iterable(added)), key=lambda one: one.rank))
+
+
+def _checked_formats(offered: Iterable[Format]) -> tuple[Format, ...]:
+    found = tuple(offered)
+    for one in found:
+        _checks.instance(one, Format, "a format", ValueError)
+    return found
 
 
 # The outputs of tools that one text may contain several of; only the first of them in `formats` is read.

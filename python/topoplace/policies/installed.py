@@ -83,7 +83,7 @@ def checked_class(load: Callable[[], object], what: str, no_class: str) -> Calla
     try:
         found = load()
     except (ImportError, AttributeError, ValueError) as error:
-        raise ValueError(f"{what}: {_text_of(error)}") from None
+        raise ValueError(f"{what}: {_installed.text_of(error)}") from None
     except KeyboardInterrupt:
         raise
     except BaseException as error:
@@ -104,15 +104,7 @@ def failure(error: BaseException, doing: str) -> str:
 
 def _raised(error: BaseException, doing: str, file: str, line: int | None) -> str:
     where = f" ({Path(file).name}, line {line})" if file else ""
-    return f"{doing} raised {type(error).__name__}: {_text_of(error)}{where}"
-
-
-def _text_of(error: BaseException) -> str:
-    """Return the message of an exception of others, whose own code may fail too."""
-    try:
-        return str(error)
-    except Exception:
-        return "an exception that cannot be printed"
+    return f"{doing} raised {type(error).__name__}: {_installed.text_of(error)}{where}"
 
 
 def is_of_others(policy: Policy) -> bool:
@@ -142,7 +134,7 @@ def faults_named(policy: Policy, begin: str = "", *, only_its_code: bool = False
 def _fault_of(policy: Policy, error: BaseException, *, only_its_code: bool) -> str:
     """Return what is wrong with a policy of others that led to `error`; "" if the error is about something else."""
     about = f"policy {policy.name!r}: "
-    text = _text_of(error)
+    text = _installed.text_of(error)
     if text.startswith(about):
         return text.removeprefix(about)
     package = _package(type(policy).__module__)

@@ -86,7 +86,7 @@ def read(source: Sources, topology: Topology | None = None) -> Snapshot:
 
 
 def _readers() -> list[Texts]:
-    found: list[Texts] = [make() for make in _installed.loaded(_installed.SNAPSHOTS)]
+    found: list[Texts] = list(_installed.loaded(_installed.SNAPSHOTS, lambda make: make()))
     if not found:
         raise SnapshotError(f"no reader of a scheduler's texts: {_installed.how_to_get('slurm')}")
     return found

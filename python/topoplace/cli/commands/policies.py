@@ -39,18 +39,24 @@ def _rows() -> Iterator[dict[str, Any]]:
 
     sharing = policies.names(sharing=True)
     for name in policies.names():
-        what = _first_sentence(type(policies.get(name)))
-        yield {"policy": name, "shares_gpus": name in sharing, "from": "topoplace", "what": what}
+        yield {"policy": name, "shares_gpus": name in sharing, "from": "topoplace", "what": _what(name)}
     for name in policies.installed.names():
         source = ", ".join(policies.installed.packages(name))
         if name in policies.names():
             what = "cannot be used by this name, which a built-in policy has; --policy MODULE:CLASS names it"
         else:
-            try:
-                what = _first_sentence(type(policies.get(name)))
-            except ValueError as error:
-                what = f"cannot be used: {error}"
+            what = _what(name)
         yield {"policy": name, "shares_gpus": None, "from": source, "what": options.one_line(what)}
+
+
+def _what(name: str) -> str:
+    """Return what a policy does; why not, if it cannot be used."""
+    from topoplace import policies
+
+    try:
+        return _first_sentence(type(policies.get(name)))
+    except ValueError as error:
+        return f"cannot be used: {error}"
 
 
 def _first_sentence(policy: Any) -> str:
