@@ -93,12 +93,8 @@ TEST(a_healthy_task_steps_aside_for_a_group) {
     const Ints parent{-1, 0, 0, 1, 1, 1, 2, 2, 2}, room{9, 9, 9, 0, 1, 1, 1, 0, 0};
     const Ints group_parent{-1, 0}, group_depth{0, 1}, own_tasks{1, 2};
     const std::vector<Share> kept{{0, 5, 1}, {1, 4, 1}};
-    const RepackParams params{.problem = {.parent = parent,
-                                          .room = room,
-                                          .group_parent = group_parent,
-                                          .group_depth = group_depth,
-                                          .own_tasks = own_tasks},
-                              .kept = kept};
+    const Case c{parent, room, group_parent, group_depth, own_tasks};
+    const RepackParams params{.problem = c.params(), .kept = kept};
     const auto found = groups::repack_groups(params);
     CHECK_EQ(found.moved, 2);
     CHECK((found.shares == std::vector<Share>{{0, 6, 1}, {1, 4, 1}, {1, 5, 1}}));
@@ -130,12 +126,8 @@ TEST(many_groups_and_a_lost_machine) {
         if (!is_lost)
             kept.push_back({static_cast<std::int32_t>(own_tasks.size()) - 1, 1 + racks + machine, 8});
     }
-    const RepackParams params{.problem = {.parent = parent,
-                                          .room = room,
-                                          .group_parent = group_parent,
-                                          .group_depth = group_depth,
-                                          .own_tasks = own_tasks},
-                              .kept = kept};
+    const Case c{parent, room, group_parent, group_depth, own_tasks};
+    const RepackParams params{.problem = c.params(), .kept = kept};
     const auto found = groups::repack_groups(params);
     CHECK(found.found && found.complete);
     CHECK_EQ(found.moved, 3 * 64);  // no rack has a free machine, so each group of a rack moves whole

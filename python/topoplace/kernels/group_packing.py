@@ -76,9 +76,8 @@ def pack_groups(
     if found:
         return GroupPacking(shares, complete, fewest, nodes)
     if not complete:
-        given = {"timeout": timeout, "max_nodes": max_nodes}
-        limits = [f"{name} = {value}" for name, value in given.items() if value is not None]
-        ended = " and ".join([*limits, f"the search's own limit of {_OWN_LIMIT} nodes"])
+        own = f"the search's own limit of {_OWN_LIMIT} nodes"
+        ended = " and ".join([*_limits(timeout, max_nodes), own])
         raise SearchTimeoutError(f"no packing found within {ended}, although one may exist", None)
     return None
 
@@ -140,9 +139,8 @@ def repack_groups(
     if found:
         return GroupRepacking(shares, moved, bound, nodes)
     if not complete:
-        given = {"timeout": timeout, "max_nodes": max_nodes}
-        limits = " and ".join(f"{name} = {value}" for name, value in given.items() if value is not None)
-        raise SearchTimeoutError(f"no repacking found within {limits}, although one may exist", None)
+        ended = " and ".join(_limits(timeout, max_nodes))
+        raise SearchTimeoutError(f"no repacking found within {ended}, although one may exist", None)
     return None
 
 
@@ -212,3 +210,8 @@ def _depth(balanced: int | None) -> int:
     return (
         -1 if balanced is None else _checks.integer(balanced, "balanced", ValueError, low=0, high=INT32_MAX)
     )
+
+
+def _limits(timeout: float | None, max_nodes: int | None) -> list[str]:
+    given = {"timeout": timeout, "max_nodes": max_nodes}
+    return [f"{name} = {value}" for name, value in given.items() if value is not None]

@@ -226,7 +226,7 @@ class RepairSearch:
     def _improved(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[int, ...]:
         """Return GPUs of a shorter time: each moved task on other GPUs that its groups allow, until none is faster."""
         best = list(gpus)
-        seconds, is_better = self._seconds(best), bool(self._job.edges)
+        seconds, is_better = self._seconds(best), True
         while is_better:
             is_better = False
             for task in moved:
@@ -250,42 +250,30 @@ class RepairSearch:
 
     def _leaves_for(self, gpus: Sequence[int], task: int) -> frozenset[int]:
         """Return the leaves with room for a task, in the domains where the others of its groups are."""
-        counts = np.bincount([self._leaf_of[gpu] for gpu in gpus], minlength=len(self._domains.parent))
-        counts[self._leaf_of[gpus[task]]] -= 1
-        has_room = counts < self._domains.room
-        has_room[: self._domains.first_leaf] = False
-        for ways, tasks in self._groups:
+        first = self._domains.first_leaf
+        room = self._domains.left()
+        leaves = np.array([self._leaf_of[gpu] for gpu in gpus]) - first
+        has_room = np.bincount(np.delete(leaves, task), minlength=len(room)) < room
+        for part_of, tasks in self._groups:
             if task in tasks:
                 rest = next(one for one in tasks if one != task)
-                has_room &= ways == ways[self._leaf_of[gpus[rest]]]
-        return frozenset(np.flatnonzero(has_room).tolist())
+                has_room &= part_of == part_of[leaves[rest]]
+        return frozenset((np.flatnonzero(has_room) + first).tolist())
 
     def _is_allowed(self, gpus: Sequence[int]) -> bool:
         """Return True if each required group is in one domain of its level, and no leaf has more tasks than room."""
-        leaves = np.array([self._leaf_of[gpu] for gpu in gpus])
-        counts = np.bincount(leaves, minlength=len(self._domains.parent))
-        leaf = self._domains.first_leaf
-        if (counts[leaf:] > self._domains.room[leaf:]).any():
+        room = self._domains.left()
+        leaves = np.array([self._leaf_of[gpu] for gpu in gpus]) - self._domains.first_leaf
+        if (np.bincount(leaves, minlength=len(room)) > room).any():
             return False
-        return all(len(set(ways[leaves[list(tasks)]].tolist())) == 1 for ways, tasks in self._groups)
+        return all(len(set(part_of[leaves[list(tasks)]].tolist())) == 1 for part_of, tasks in self._groups)
 
     @cached_property
-    def _groups(self) -> Sequence[tuple[Ints, range | tuple[int, ...]]]:
+    def _groups(self) -> Sequence[tuple[Ints, tuple[int, ...]]]:
         """For each required group, the domain of each leaf at the depth of its level, and its tasks."""
-        return [(self._ways[self._domains.depth_of[one.level]], one.tasks) for one in required_of(self._job)]
-
-    @cached_property
-    def _ways(self) -> Sequence[Ints]:
-        """(depths, domains): the domain at each depth around each domain; itself at its own depth and below."""
-        parent = np.array(self._domains.parent, dtype=np.int64)
-        deepest = len(self._domains.depth_of)
-        ways = [np.arange(len(parent))]
-        for depth in range(deepest - 1, -1, -1):
-            above = ways[0].copy()
-            deeper = above >= self._domains.first_of(depth + 1)
-            above[deeper] = parent[above[deeper]]
-            ways.insert(0, above)
-        return ways
+        required = required_of(self._job)
+        parts = {level: self._domains.part_of(level) for level in {one.level for one in required}}
+        return [(parts[one.level], one.tasks) for one in required]
 
     # ---- further moves -------------------------------------------------------------------------------------
 
@@ -298,7 +286,7 @@ class RepairSearch:
         if fresh is None:
             return
         best, target = first, self._seconds(fresh.gpus)
-        for moves in range(self._moves(first.gpus) + 1, self._moves(fresh.gpus)):
+        for moves in range(self.moves(first.gpus) + 1, self.moves(fresh.gpus)):
             if best.seconds * _SAME <= target or not self._are_few(moves):
                 break
             gpus = self._fastest(moves)
@@ -308,7 +296,8 @@ class RepairSearch:
         if target < best.seconds * _SAME:
             yield first._replace(gpus=fresh.gpus, seconds=target)
 
-    def _moves(self, gpus: Sequence[int]) -> int:
+    def moves(self, gpus: Sequence[int]) -> int:
+        """Return how many tasks are not on the GPU that they had."""
         return sum(a != b for a, b in zip(self._old, gpus, strict=True))
 
     @cached_property

@@ -148,15 +148,13 @@ def repair(
             found = [search.first()]
         with suppress(DeadlineError), deadline(max(0.0, end - time.monotonic())):
             for one in search.further(found[0]) if found[0].is_whole else ():
-                if _moves(gpus, one) <= _moves(gpus, found[-1]):  # a fresh placement may move as few
+                if search.moves(one.gpus) <= search.moves(
+                    found[-1].gpus
+                ):  # a fresh placement may move as few
                     found.pop()
                 found.append(one)
         plans = tuple([plan for one in found if (plan := _plan(job_id, job, gpus, one, cluster)).replaced])
     return RepairFront(plans, found[0].bound, found[0].unrepaired)
-
-
-def _moves(gpus: tuple[int, ...], found: Found) -> int:
-    return sum(old != new for old, new in zip(gpus, found.gpus, strict=True))
 
 
 def _lost(lost: Iterable[int] | None, gpus: tuple[int, ...], cluster: Cluster, job_id: str) -> frozenset[int]:

@@ -314,15 +314,18 @@ class DomainTree:
         """Return the machine of a leaf, and the GPUs that the job may use there."""
         if self._sockets:
             return self._sockets[leaf]
-        offer = self._offers[int(self._at[leaf - self.first_leaf])]
+        offer = self._offer_of(leaf)
         return offer.machine, offer.gpus_for(offer.max_tasks)
 
     def usable(self, leaf: int) -> tuple[int, Mask]:
         """Return the machine of a leaf, and all GPUs there that the job may use, even if its room is smaller."""
         if self._sockets:
             return self._sockets[leaf]
-        offer = self._offers[int(self._at[leaf - self.first_leaf])]
+        offer = self._offer_of(leaf)
         return offer.machine, offer.usable
+
+    def _offer_of(self, leaf: int) -> MachineOffer:
+        return self._offers[int(self._at[leaf - self.first_leaf])]
 
     def domains_of(self, level: str) -> Ints:
         """Return the number of each leaf's domain of a level; other levels may cut this domain."""
