@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from itertools import permutations
 
 import hypothesis.strategies as st
+import numpy as np
 import pytest
 from hypothesis import given
 
@@ -30,7 +32,7 @@ RACKS = tp.Topology.cluster(MACHINE, 4, racks=2, network=25.0)
 
 @st.composite
 def failures(draw: st.DrawFn) -> tuple[tp.Cluster, tp.JobGraph, tuple[int, ...], list[int]]:
-    """A job of two to four tasks, perhaps in pairs, other busy GPUs, and one or two lost GPUs of the job."""
+    """A job of two to four tasks, perhaps in pairs or with CPUs, other busy GPUs, and one or two lost GPUs."""
     size = draw(st.sampled_from([2, 3, 4]))
     job = draw(
         st.sampled_from([tp.JobGraph.ring(size), tp.JobGraph.chain(size), tp.JobGraph.independent(size)])
@@ -43,9 +45,19 @@ def failures(draw: st.DrawFn) -> tuple[tp.Cluster, tp.JobGraph, tuple[int, ...],
         job = job.with_(groups=pairs)
     order = draw(st.permutations(range(8)))
     gpus = tuple(order[:size])
-    cluster = running(tp.Cluster(RACKS), job, gpus)
+    if cpus := draw(st.sampled_from([0, 2])):
+        job = job.with_(cpus=cpus * size)
+    cluster = tp.Cluster(RACKS, tp.HostResources(cpus=4, memory_gb=64))
+    each = tuple(tp.HostShare(gpu // 2, cpus) for gpu in gpus if cpus)
+    cluster.allocate("gang", tp.Placement(gpus, topology=RACKS, job=job, hosts=each))
     for i, gpu in enumerate(order[size : draw(st.integers(size, 7))]):
-        cluster.allocate(f"other{i}", [gpu])
+        share = tp.HostShare(gpu // 2, draw(st.sampled_from([1, 2])))
+        cluster.allocate(f"other{i}", tp.Placement((gpu,), topology=RACKS, hosts=(share,)))
+    if cpus and draw(st.booleans()):
+        machine = draw(st.sampled_from(np.flatnonzero(cluster.hosts.free[:, 0] > 0).tolist() or [None]))
+        if machine is not None:
+            idle = tp.Placement((), topology=RACKS, hosts=(tp.HostShare(machine, 1),))
+            cluster.allocate("no GPUs", idle)
     return cluster, job, gpus, draw(st.lists(st.sampled_from(gpus), min_size=1, max_size=2, unique=True))
 
 
@@ -54,6 +66,11 @@ def is_together(job: tp.JobGraph, gpus: tuple[int, ...]) -> bool:
     return all(
         len({gpus[task] // size[group.within or ""] for task in group.tasks}) == 1 for group in job.groups
     )
+
+
+def has_cpus(job: tp.JobGraph, gpus: tuple[int, ...], cluster: tp.Cluster) -> bool:
+    needed = np.bincount([gpu // 2 for gpu in gpus], minlength=4) * (job.cpus or 0) / job.num_tasks
+    return bool((needed * 1000 <= cluster.hosts.free[:, 0]).all())
 
 
 @given(failures())
@@ -69,7 +86,7 @@ def test_the_front_is_that_of_all_assignments(
     free = [gpu for gpu in without.free_gpus() if gpu not in lost]
     least: dict[int, float] = {}
     for tried in permutations(free, job.num_tasks):
-        if is_together(job, tried):
+        if is_together(job, tried) and has_cpus(job, tried, without):
             moves = sum(a != b for a, b in zip(gpus, tried, strict=True))
             seconds = tp.communication_time(job, tried, cluster.topology, cluster=without).seconds
             least[moves] = min(least.get(moves, math.inf), seconds)
@@ -186,10 +203,8 @@ def test_wrong_arguments_are_named(
 
 
 def test_requirements_that_repairs_do_not_honour_are_named() -> None:
-    job = tp.JobGraph.ring(2).with_(anti_affinity=True)
-    cluster = tp.Cluster(RACKS)
-    running(cluster, job, (0, 2))
-    with pytest.raises(ValueError, match="repairs do not honour anti_affinity"):
+    cluster = running(tp.Cluster(RACKS), tp.JobGraph.ring(2).with_(spread="rack"), (0, 4))
+    with pytest.raises(ValueError, match="job 'gang': repairs do not honour spread"):
         tp.repair("gang", cluster, lost=[0])
     shared = tp.Cluster(tp.machines.get("dgx-h100"))
     shared.record("gang", [0, 1], gpu_fraction=0.5)
@@ -212,17 +227,61 @@ def test_a_search_without_time_ends() -> None:
     assert len(front.plans) >= 1
 
 
-def test_jobs_with_cpus_are_refused_whether_their_graph_says_so_or_not() -> None:
-    hosts = tp.HostResources(cpus=16, memory_gb=64)
-    cluster = tp.Cluster(MACHINE, hosts)
-    cluster.allocate("gang", tp.place(tp.JobGraph.ring(2).with_(cpus=4), cluster))
-    with pytest.raises(ValueError, match="repairs do not honour cpus"):
+@pytest.mark.parametrize("cpus", [6, 8])
+def test_tasks_go_where_their_cpus_are(cpus: int) -> None:
+    cluster = tp.Cluster(RACKS, tp.HostResources(cpus=5, memory_gb=64))
+    job = tp.JobGraph.ring(4).with_(cpus=cpus, memory_gb=8)
+    cluster.allocate("gang", tp.Placement((0, 1, 2, 3), topology=RACKS, job=job, hosts=shares(cpus)))
+    cluster.allocate("other", tp.Placement((4,), topology=RACKS, hosts=(tp.HostShare(2, 4, 1.0),)))
+    front = tp.repair("gang", cluster, lost=[3])
+    assert front.plans[0].replaced == {3: (3, 6)}  # GPU 5 is free on a machine with one CPU
+    front.plans[0].carry_out(cluster)
+    assert cluster.hosts.held["gang"].shares == (*shares(cpus)[:3], replace(shares(cpus)[3], machine=3))
+
+
+def shares(cpus: int) -> tuple[tp.HostShare, ...]:
+    each, more = divmod(cpus, 4)
+    return tuple(tp.HostShare(task // 2, each + (task < more), 2.0) for task in range(4))
+
+
+def test_what_a_host_gave_each_pod_moves_with_it() -> None:
+    machine = tp.machines.get("dgx-h100")
+    topology = tp.Topology.cluster(machine, 3)
+    cluster = tp.Cluster(topology, tp.HostResources(cpus=64, memory_gb=512))
+    pods = (tp.HostShare(0, 10.5, 100.0), tp.HostShare(1, 20, 50.0))
+    cluster.record("gang", tp.Placement((0, 1, 8, 9), topology=topology, hosts=pods))
+    plan = tp.repair("gang", cluster, lost=[9]).plans[0]
+    assert (plan.moved.all, plan.replaced.keys()) == (1, {3})
+    cluster.allocate("other", tp.Placement(tuple(range(10, 16)), topology=topology))
+    plan = tp.repair("gang", cluster, lost=[9]).plans[0]
+    assert plan.replaced.keys() == {2, 3}  # a pod is on one machine
+    plan.carry_out(cluster)
+    there = int(topology.machine_of[plan.placement.gpus[2]])  # type: ignore[union-attr]
+    assert cluster.hosts.held["gang"].shares == (pods[0], replace(pods[1], machine=there))
+    cluster.hold(["machine0", "machine1", "machine2"])
+    front = tp.repair("gang", cluster, lost=[0])
+    assert front.unrepaired[0].endswith("no other machine has room for all")
+
+
+def test_what_moves_with_no_task_is_refused() -> None:
+    cluster = tp.Cluster(MACHINE, tp.HostResources(cpus=16, memory_gb=64, drives=1))
+    cluster.record("gang", tp.Placement((0,), topology=MACHINE, drives=(0,)))
+    with pytest.raises(ValueError, match="job 'gang': repairs do not move drives or remote GPUs"):
         tp.repair("gang", cluster, lost=[0])
-    cluster = tp.Cluster(MACHINE, hosts)
-    share = tp.HostShare(0, 4, 8.0)
-    cluster.record("gang", tp.Placement((0,), topology=MACHINE, hosts=(share,)))
-    with pytest.raises(ValueError, match="do not move CPUs, host memory or drives"):
-        tp.repair("gang", cluster, lost=[0])
+    cluster = tp.Cluster(RACKS, tp.HostResources(cpus=16, memory_gb=64))
+    share = tp.HostShare(0, 1)
+    cluster.record("pods", tp.Placement((0, 1, 2), topology=RACKS, hosts=(share, share)))
+    with pytest.raises(ValueError, match="a job of 3 tasks in 2 processes of a host"):
+        tp.repair("pods", cluster, lost=[1])
+    cluster.record("apart", tp.Placement((4, 5), topology=RACKS, hosts=(share, share)))
+    with pytest.raises(ValueError, match="CPUs that are not with their GPUs: process 0"):
+        tp.repair("apart", cluster, lost=[4])
+
+
+def test_tasks_that_must_be_on_different_machines_stay_so() -> None:
+    cluster = running(tp.Cluster(RACKS), tp.JobGraph.ring(2).with_(anti_affinity=True), (0, 2))
+    cluster.allocate("other", [1])
+    assert tp.repair("gang", cluster, lost=[0]).plans[0].replaced[0] == (0, 4)
 
 
 def test_a_task_goes_to_a_machine_that_the_job_uses() -> None:
@@ -233,3 +292,14 @@ def test_a_task_goes_to_a_machine_that_the_job_uses() -> None:
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), 2))
     cluster.allocate("gang", [8, 9])
     assert tuple(tp.repair("gang", cluster, lost=[8]).plans[0].moved) == (0, 0, 1)
+
+
+def test_tasks_stay_on_a_drained_machine_with_their_cpus() -> None:
+    cluster = tp.Cluster(RACKS, tp.HostResources(cpus=4, memory_gb=64))
+    job = tp.JobGraph.ring(4).with_(cpus=8)
+    cluster.allocate("gang", tp.place(job, cluster))
+    cluster.drain("machine0")
+    plan = tp.repair("gang", cluster, lost=[3]).plans[0]
+    assert plan.replaced.keys() == {cluster.gpus_of("gang").index(3)}
+    plan.carry_out(cluster)
+    assert set(cluster.hosts.drained) == {0}

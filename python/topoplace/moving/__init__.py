@@ -18,7 +18,8 @@ from topoplace.moving.defragmentation import Defragmentation, defragment
 from topoplace.moving.making_room import MakingRoom
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.rearrangement import Rearrangement
-from topoplace.moving.repairs import Moved, Repair, RepairFront, repair
+from topoplace.moving.reassignment import Moved, Reassignment
+from topoplace.moving.repairs import RepairFront, repair
 from topoplace.moving.room import make_room
 
 __all__ = [
@@ -27,7 +28,7 @@ __all__ = [
     "MoveCosts",
     "Moved",
     "Rearrangement",
-    "Repair",
+    "Reassignment",
     "RepairFront",
     "defragment",
     "make_room",

@@ -5,38 +5,42 @@ from __future__ import annotations
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from itertools import combinations, permutations
-from operator import eq
+from operator import eq, ne
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from topoplace import kernels
+from topoplace import kernels, policies
+from topoplace.cluster.hosts import HostAllocation, host_shares, needs_hosts, shared_cpus
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.gangs.packing import DomainTree, Forest
 from topoplace.engine.level_chain import required_of
-from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.machines.machine_class import members
 from topoplace.errors import DeadlineError
 from topoplace.jobs.groups import SOCKET
-from topoplace.kernels.limits import check_deadline
+from topoplace.kernels.limits import check_deadline, deadline
 from topoplace.objectives.communication import communication_time
+from topoplace.policies.least_time.policy import LeastTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.gangs.offers import Offers
-    from topoplace.engine.policy import Policy
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
 
     Ints = NDArray[np.int64]
 
 HONOURED: Final = frozenset(
-    ("gpu_memory_gb", "gpu_model", "single_machine", "processes", "within", "prefer", "groups")
+    (
+        *("gpu_memory_gb", "gpu_model", "single_machine", "anti_affinity", "within", "prefer", "groups"),
+        *("cpus", "memory_gb", "processes"),
+    )
 )
 """The requirements that repairs honour; `prefer` and preferred groups only as far as they shorten communication."""
 _MOST_TRIED: Final = 20_000
@@ -47,6 +51,7 @@ _SAME: Final = 1 - 1e-9
 """A time is shorter than another only if it is less than this share of it."""
 _NONE: Final = (math.inf, ())
 _NO_GPU: Final = "no GPU that it may use is left"
+_NO_ROOM: Final = "no GPU that it may use is left on a machine with the CPUs and memory of a task"
 _TORN: Final = "groups of the job are already in several domains, and no domain has room for them"
 
 
@@ -69,24 +74,30 @@ class Found(NamedTuple):
 
 
 class RepairSearch:
-    """A job that has left a cluster, without its lost GPUs, and the tree of the domains that offer it GPUs."""
+    """A job that has left a cluster, where its tasks were, and the tree of the domains that offer it GPUs."""
 
     def __init__(
         self,
         job: JobGraph,
         gpus: Sequence[int],
-        lost: frozenset[int],
         cluster: Cluster,
-        policy: Policy,
         end: float,
+        lost: Collection[int] = (),
     ) -> None:
-        """Store the arguments; end: when the search ends, in seconds of `time.monotonic`.
+        """Store the arguments.
 
-        Raise ValueError if a machine allocates its GPUs only in fixed partitions, or levels of the groups cross.
+        gpus: the former GPU of each task; -1 for a task without one. end: when the search ends, in seconds of
+        `time.monotonic`. lost: the GPUs that tasks must leave; they leave those that the cluster does not offer, too.
+        Raise ValueError for a requirement that is not honoured, a machine that allocates its GPUs only in fixed
+        partitions, or levels of groups that cross.
         """
-        assert isinstance(policy, MachinePolicy)
+        for name in job.requirements:
+            if name not in HONOURED:
+                raise ValueError(f"repairs do not honour {name}")
+        policy = policies.get(policies.DEFAULT)
+        assert isinstance(policy, LeastTime)
         self._job, self._old, self._cluster, self._policy, self._end = job, tuple(gpus), cluster, policy, end
-        self._kept = {task: gpu for task, gpu in enumerate(gpus) if gpu not in lost}
+        self._kept = {task: gpu for task, gpu in enumerate(gpus) if gpu >= 0 and gpu not in lost}
         view = policy.checked_view(job, cluster)
         request = view.request(job)
         offers = offers_of(policy.max_tasks, request, view)
@@ -98,6 +109,7 @@ class RepairSearch:
         if self._domains.apart:
             raise ValueError("repairs do not honour groups of levels that cross")
         self._view = view
+        self._has_shares = bool(cluster.hosts.resources) and needs_hosts(job)
         self._forest = Forest(required_of(job), self._domains.depth_of, range(job.num_tasks))
 
     def _without_partitions(self, offers: Offers) -> Offers:
@@ -110,13 +122,17 @@ class RepairSearch:
             raise ValueError("repairs do not choose fixed partitions of GPUs")
         return simple
 
+    def limited(self) -> AbstractContextManager[None]:
+        """Open a `with` block in which DeadlineError is raised after the end."""
+        return deadline(max(0.0, self._end - time.monotonic()))
+
     # ---- the fewest moves ----------------------------------------------------------------------------------
 
     def first(self) -> Found:
         """Return the repair with the fewest moves; if not all tasks can get a GPU, one for as many as are found."""
         lost = [task for task in range(self._job.num_tasks) if task not in self._kept]
         if not self._has_offers:
-            return Found(self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, _NO_GPU))
+            return Found(self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, self._no_gpu))
         packing = self._repacked(lost)
         if packing is not None:
             return self._assigned(packing, {})
@@ -157,11 +173,15 @@ class RepairSearch:
             timeout=max(1e-3, self._end - time.monotonic()),
         )
 
+    @property
+    def _no_gpu(self) -> str:
+        return _NO_ROOM if self._has_shares else _NO_GPU
+
     def _why(self, task: int) -> str:
         """Return why a task gets no GPU: no place at all, or none where its group is."""
         group = int(self._forest.inner[task])
         if not group:
-            return _NO_GPU
+            return self._no_gpu
         depths = self._domains.depth_of
         level = next(name for name, depth in depths.items() if depth == self._forest.depth[group])
         beside = (self._kept[one] for one in self._kept if self._forest.inner[one] == group)
@@ -210,15 +230,33 @@ class RepairSearch:
         if unrepaired:
             return Found(tuple(gpus), math.inf, 0, unrepaired)
         best = self._faster(gpus, waiting) if self._job.edges else tuple(gpus)
-        return Found(best, self._seconds(best), packing.bound, unrepaired)
+        bound = packing.bound if self._is_room_exact else len(self._lost)
+        return Found(best, self._seconds(best), bound, unrepaired)
 
     def _faster(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[int, ...]:
         """Return GPUs of the shortest time that is found with as many moves; those given after the deadline."""
-        with suppress(DeadlineError):
+        with suppress(DeadlineError), self.limited():
             if self._are_few(len(moved)) and (found := self._fastest(len(moved))):
                 return found
             return self._improved(gpus, moved)
         return tuple(gpus)
+
+    @property
+    def _is_room_exact(self) -> bool:
+        """True if the room of each machine counts tasks of equal shares; else it may be too small for some of them."""
+        return not self._has_shares or shared_cpus(self._job)[0] % self._job.num_tasks == 0
+
+    def _is_hosted(self, gpus: Sequence[int]) -> bool:
+        """Return True if each machine has the CPUs and memory of the tasks there."""
+        if not self._has_shares:
+            return True
+        hosts = self._cluster.hosts
+        needed = np.zeros_like(hosts.free)
+        for _, machine, column, amount in HostAllocation(
+            host_shares(self._job, gpus, self._cluster.topology)
+        ).needs():
+            needed[machine, column] += amount
+        return bool((needed <= hosts.free).all())
 
     def _seconds(self, gpus: Sequence[int]) -> float:
         return communication_time(self._job, gpus, self._cluster.topology, cluster=self._cluster).seconds
@@ -234,7 +272,7 @@ class RepairSearch:
                 for gpu in self._near(best, task):
                     check_deadline()
                     best[task] = gpu
-                    if (tried := self._seconds(best)) < found * _SAME:
+                    if self._is_hosted(best) and (tried := self._seconds(best)) < found * _SAME:
                         before, found, is_better = gpu, tried, True
                 best[task], seconds = before, found
         return tuple(best)
@@ -264,7 +302,7 @@ class RepairSearch:
         """Return True if each required group is in one domain of its level, and no leaf has more tasks than room."""
         room = self._domains.left()
         leaves = np.array([self._leaf_of[gpu] for gpu in gpus]) - self._domains.first_leaf
-        if (np.bincount(leaves, minlength=len(room)) > room).any():
+        if (np.bincount(leaves, minlength=len(room)) > room).any() or not self._is_hosted(gpus):
             return False
         return all(len(set(part_of[leaves[list(tasks)]].tolist())) == 1 for part_of, tasks in self._groups)
 
@@ -282,7 +320,7 @@ class RepairSearch:
 
         For each number of moves, all assignments are compared if they are few. The last one is a fresh placement.
         """
-        fresh = self._policy.place(self._job, self._cluster) if self._job.edges else None
+        fresh = self.fresh if self._job.edges else None
         if fresh is None:
             return
         best, target = first, self._seconds(fresh.gpus)
@@ -295,6 +333,11 @@ class RepairSearch:
                 yield best
         if target < best.seconds * _SAME:
             yield first._replace(gpus=fresh.gpus, seconds=target)
+
+    @cached_property
+    def fresh(self) -> Placement | None:
+        """The placement of the job if it had never run; None if nothing fits."""
+        return self._policy.place(self._job, self._cluster)
 
     def moves(self, gpus: Sequence[int]) -> int:
         """Return how many tasks are not on the GPU that they had."""
@@ -339,8 +382,11 @@ class RepairSearch:
     def _upheaval(self, gpus: Sequence[int]) -> tuple[int, int]:
         """Return how many machines the job uses that it did not use, and how many tasks change machine."""
         machine_of = self._cluster.topology.machine_of
-        old, new = machine_of[list(self._old)], machine_of[list(gpus)]
-        return len(set(new.tolist()) - set(old.tolist())), int((old != new).sum())
+        pairs = zip(self._old, machine_of[list(gpus)].tolist(), strict=True)
+        old, new = zip(
+            *((int(machine_of[gpu]) if gpu >= 0 else -1, there) for gpu, there in pairs), strict=True
+        )
+        return len(set(new) - set(old)), sum(map(ne, old, new))
 
     def _all_of(self, lost: Sequence[int], free: Sequence[int], more: int) -> Iterator[tuple[int, ...]]:
         """Yield all GPUs of the tasks if the lost ones and `more` others move."""

@@ -1,0 +1,114 @@
+"""A plan that gives tasks of a running job other GPUs."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from topoplace import _checks
+from topoplace.cluster.cluster import Cluster
+from topoplace.errors import AllocationError
+from topoplace.placement import Placement
+
+if TYPE_CHECKING:
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.moving.held_shares import HeldShares
+    from topoplace.moving.repair_search import Found
+    from topoplace.topology.topology import Topology
+
+
+class Moved(NamedTuple):
+    """How much a plan moves, in the order of what it costs a job."""
+
+    machines: int
+    """Machines with tasks of the job that had none before."""
+    tasks: int
+    """Tasks that change machine: what they stored there is lost."""
+    gpus: int
+    """Tasks that change GPU inside their machine."""
+
+    @property
+    def all(self) -> int:
+        """Return the number of tasks that move."""
+        return self.tasks + self.gpus
+
+
+@dataclass(frozen=True, slots=True)
+class Reassignment:
+    """A plan that moves tasks of a running job; all other tasks keep their GPUs and what they have of their hosts."""
+
+    job_id: str
+    gpus: tuple[int, ...]
+    """The GPUs that the job holds before."""
+    replaced: Mapping[int, tuple[int, int]] = field(hash=False)
+    """The GPU before and after of each task that moves."""
+    moved: Moved
+    time: float
+    """Seconds a step that the job communicates afterwards; infinite while a task has no GPU."""
+    placement: Placement | None
+    """The job afterwards; None if tasks remain without a GPU."""
+    added: Mapping[int, int] = field(default_factory=dict[int, int], hash=False)
+    """The GPU of each new task of a job that grows."""
+    given_back: tuple[int, ...] = ()
+    """The GPUs that a job gives back as it shrinks, ascending."""
+
+    def carry_out(self, cluster: Cluster) -> None:
+        """Give the job its new GPUs, all at once: no other job can get one of them in between.
+
+        Raises:
+            AllocationError: The job does not hold the GPUs that the plan expects, another job has one of the new ones,
+                or tasks remain without a GPU; nothing changes then.
+        """
+        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        if self.placement is None:
+            raise AllocationError(f"job {self.job_id!r}: tasks remain without a GPU, so that it cannot go on")
+        if cluster.gpus_of(self.job_id) != self.gpus:
+            raise AllocationError(f"job {self.job_id!r} does not hold the GPUs of this plan any more")
+        closed = set(cluster.out_of_service())
+        for new in (*(new for _, new in self.replaced.values()), *self.added.values()):
+            if new in closed:
+                raise AllocationError(f"GPU {new} is out of service")
+        with cluster.transaction():
+            cluster.release(self.job_id)
+            cluster.record(
+                self.job_id, self.placement, self.placement.job
+            )  # it may stay on GPUs out of service
+
+
+def plan_of(
+    job_id: str,
+    held: Sequence[int],
+    job: JobGraph,
+    old: Sequence[int],
+    found: Found,
+    shares: HeldShares,
+    topology: Topology,
+) -> Reassignment:
+    """Return the plan that gives a job the GPUs that were found.
+
+    held: all GPUs that it holds. job: the job afterwards. old: the former GPU of each of its tasks, -1 for new ones.
+    """
+    pairs = list(enumerate(zip(old, found.gpus, strict=True)))
+    replaced = {task: (was, new) for task, (was, new) in pairs if was >= 0 and new not in (was, -1)}
+    added = {task: new for task, (was, new) in pairs if was < 0 <= new}
+    moved = _moved(replaced, added, held, topology)
+    if not found.is_whole:
+        return Reassignment(job_id, tuple(held), replaced, moved, math.inf, None, added)
+    placement = Placement(found.gpus, topology=topology, job=job, hosts=shares.of(job, found.gpus), scores={})
+    given_back = tuple(sorted(set(held) - set(old)))
+    return Reassignment(job_id, tuple(held), replaced, moved, found.seconds, placement, added, given_back)
+
+
+def _moved(
+    replaced: Mapping[int, tuple[int, int]],
+    added: Mapping[int, int],
+    held: Sequence[int],
+    topology: Topology,
+) -> Moved:
+    machine_of = topology.machine_of.tolist()
+    new = [gpu for _, gpu in replaced.values()] + list(added.values())
+    opened = {machine_of[gpu] for gpu in new} - {machine_of[gpu] for gpu in held}
+    tasks = sum(machine_of[was] != machine_of[now] for was, now in replaced.values())
+    return Moved(len(opened), tasks, len(replaced) - tasks)
