@@ -92,6 +92,7 @@ _OF_VALUES = {
     "parsed_job": "jobs.job_json:parsed",
     "parsed_rates": "topology.links.nccl_rates_json:parsed",
     "parsed_topology": "topology.topology_json:parsed",
+    "placed_again": "moving.staying:placed_again",
     "server_environment": "launch.environment:server_environment",
     "spread": "launch.bindings:spread",
     "svg": "drawing:svg",
@@ -100,7 +101,7 @@ _OF_VALUES = {
     "written_rates": "topology.links.nccl_rates_json:written",
     "written_topology": "topology.topology_json:written",
 }
-"""The functions that methods of the values call in modules above them: `Topology.cluster` calls `topology.assemble`."""
+"""What values and `place` call in modules above them: `Topology.cluster` calls `topology.assemble`."""
 offer(__name__, _OF_VALUES)
 
 _get, _names, _own = lazily(__name__)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
-from topoplace import kernels, policies
+from topoplace import kernels
 from topoplace.cluster.hosts import HostAllocation, host_shares, needs_hosts, shared_cpus
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.gangs.packing import DomainTree, Forest
@@ -83,19 +83,19 @@ class RepairSearch:
         cluster: Cluster,
         end: float,
         lost: Collection[int] = (),
+        policy: LeastTime | None = None,
     ) -> None:
         """Store the arguments.
 
         gpus: the former GPU of each task; -1 for a task without one. end: when the search ends, in seconds of
         `time.monotonic`. lost: the GPUs that tasks must leave; they leave those that the cluster does not offer, too.
-        Raise ValueError for a requirement that is not honoured, a machine that allocates its GPUs only in fixed
-        partitions, or levels of groups that cross.
+        policy: that of a fresh placement, by default the default one. Raise ValueError for a requirement that is not
+        honoured, a machine that allocates its GPUs only in fixed partitions, or levels of groups that cross.
         """
         for name in job.requirements:
             if name not in HONOURED:
                 raise ValueError(f"repairs do not honour {name}")
-        policy = policies.get(policies.DEFAULT)
-        assert isinstance(policy, LeastTime)
+        policy = policy or LeastTime()
         self._job, self._old, self._cluster, self._policy, self._end = job, tuple(gpus), cluster, policy, end
         self._kept = {task: gpu for task, gpu in enumerate(gpus) if gpu >= 0 and gpu not in lost}
         view = policy.checked_view(job, cluster)
@@ -231,7 +231,7 @@ class RepairSearch:
             return Found(tuple(gpus), math.inf, 0, unrepaired)
         best = self._faster(gpus, waiting) if self._job.edges else tuple(gpus)
         bound = packing.bound if self._is_room_exact else len(self._lost)
-        return Found(best, self._seconds(best), bound, unrepaired)
+        return Found(best, self.seconds(best), bound, unrepaired)
 
     def _faster(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[int, ...]:
         """Return GPUs of the shortest time that is found with as many moves; those given after the deadline."""
@@ -258,13 +258,14 @@ class RepairSearch:
             needed[machine, column] += amount
         return bool((needed <= hosts.free).all())
 
-    def _seconds(self, gpus: Sequence[int]) -> float:
+    def seconds(self, gpus: Sequence[int]) -> float:
+        """Return how long the job communicates in a step on these GPUs."""
         return communication_time(self._job, gpus, self._cluster.topology, cluster=self._cluster).seconds
 
     def _improved(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[int, ...]:
         """Return GPUs of a shorter time: each moved task on other GPUs that its groups allow, until none is faster."""
         best = list(gpus)
-        seconds, is_better = self._seconds(best), True
+        seconds, is_better = self.seconds(best), True
         while is_better:
             is_better = False
             for task in moved:
@@ -272,7 +273,7 @@ class RepairSearch:
                 for gpu in self._near(best, task):
                     check_deadline()
                     best[task] = gpu
-                    if self._is_hosted(best) and (tried := self._seconds(best)) < found * _SAME:
+                    if self._is_hosted(best) and (tried := self.seconds(best)) < found * _SAME:
                         before, found, is_better = gpu, tried, True
                 best[task], seconds = before, found
         return tuple(best)
@@ -323,12 +324,12 @@ class RepairSearch:
         fresh = self.fresh if self._job.edges else None
         if fresh is None:
             return
-        best, target = first, self._seconds(fresh.gpus)
+        best, target = first, self.seconds(fresh.gpus)
         for moves in range(self.moves(first.gpus) + 1, self.moves(fresh.gpus)):
             if best.seconds * _SAME <= target or not self._are_few(moves):
                 break
             gpus = self._fastest(moves)
-            if gpus and (seconds := self._seconds(gpus)) < best.seconds * _SAME:
+            if gpus and (seconds := self.seconds(gpus)) < best.seconds * _SAME:
                 best = first._replace(gpus=gpus, seconds=seconds)
                 yield best
         if target < best.seconds * _SAME:
@@ -374,7 +375,7 @@ class RepairSearch:
             check_deadline()
             if not self._is_allowed(tried):
                 continue
-            seconds, key = self._seconds(tried), self._upheaval(tried)
+            seconds, key = self.seconds(tried), self._upheaval(tried)
             if best is None or seconds < least * _SAME or (seconds * _SAME < least and key < least_key):
                 best, least, least_key = tried, min(seconds, least), key
         return best

@@ -82,7 +82,7 @@ def repair(
     gone = _lost(lost, gpus, cluster, job_id)
     with cluster.what_if():
         leave(job_id, cluster, gpus, gone)
-        with naming(job_id):
+        with naming(f"job {job_id!r}"):
             search = RepairSearch(shares.job, gpus, cluster, end, gone)
         found = [search.first()]
         with suppress(DeadlineError), search.limited():
@@ -107,19 +107,19 @@ def running(job_id: str, cluster: Cluster) -> tuple[JobGraph, tuple[int, ...], H
     if not gpus:
         raise AllocationError(f"no job {job_id!r} with GPUs runs")
     job = cluster.jobs.get(job_id) or JobGraph.independent(len(gpus))
-    with naming(job_id):
+    with naming(f"job {job_id!r}"):
         if cluster.gpu_thousandths_of(job_id) != WHOLE_GPU or cluster.native.slices_of(job_id):
             raise ValueError("repairs do not move jobs that share GPUs")
         return job, gpus, HeldShares(job, gpus, cluster.hosts.held.get(job_id), cluster.topology)
 
 
 @contextmanager
-def naming(job_id: str) -> Iterator[None]:
-    """Put the job before the message of each ValueError."""
+def naming(what: str) -> Iterator[None]:
+    """Put the name of what is wrong before the message of a ValueError."""
     try:
         yield
     except ValueError as error:
-        raise ValueError(f"job {job_id!r}: {error}") from None
+        raise ValueError(f"{what}: {error}") from None
 
 
 def leave(job_id: str, cluster: Cluster, gpus: Iterable[int], gone: Iterable[int] = ()) -> None:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final, Self
 import numpy as np
 
 from topoplace import _checks
+from topoplace._lazy import above
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.engine.gangs.rules import allowed_splits, has_domain
 from topoplace.engine.gangs.splits import nearest
@@ -29,7 +30,7 @@ from topoplace.policies.least_time import bounds, ranked_sets, waiting
 from topoplace.topology.links.nccl_rates import Rates, rates_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from topoplace import kernels
     from topoplace.cluster.cluster import Cluster
@@ -45,6 +46,7 @@ if TYPE_CHECKING:
     from topoplace.placement import Placement, Refusal
 
 _ROUNDING: Final = 3e-9
+_placed_again: Callable[..., Placement | None] = above("placed_again")
 
 
 class LeastTime(MachinePolicy):
@@ -495,13 +497,21 @@ def _chain_like(job: JobGraph) -> JobGraph:
 _DEFAULT = LeastTime()
 
 
-def place(job: JobGraph, cluster: Cluster) -> Placement | None:
+def place(job: JobGraph, cluster: Cluster, *, previous: Placement | None = None) -> Placement | None:
     """Return the placement with the least communication time, by the policy least-time; None if the job must wait.
 
     The cluster does not change. For options, and for the reason why there is no placement, use the policy:
     `topoplace.policies.get("least-time", slack=0.05).explain(job, cluster)`.
 
+    Args:
+        previous: Where the job ran before it was requeued or updated. Tasks stay where that takes at most 1 % longer
+            (the policy's slack); of such placements, the one with the fewest moves that is found is returned. GPUs keep
+            their identity if the topology has changed, as for `Cluster.with_topology`.
+
     Raises:
-        ValueError: Names a wrong argument, or a requirement that cannot be honoured.
+        ValueError: Names a wrong argument, or a requirement that cannot be honoured; with `previous`, also one that
+            repairs do not honour.
     """
-    return _DEFAULT.place(job, cluster)
+    return (
+        _DEFAULT.place(job, cluster) if previous is None else _placed_again(job, cluster, previous, _DEFAULT)
+    )

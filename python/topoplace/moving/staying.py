@@ -1,0 +1,64 @@
+"""`place` for a job that ran before: on its former GPUs where that costs nothing."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Final
+
+from topoplace import _checks
+from topoplace.cluster.new_topology import new_numbers
+from topoplace.engine.machine_policy import placed_on
+from topoplace.errors import DeadlineError, SearchTimeoutError
+from topoplace.moving.repair_search import RepairSearch
+from topoplace.moving.repairs import naming
+from topoplace.placement import Placement
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.moving.repair_search import Found
+    from topoplace.policies.least_time.policy import LeastTime
+
+_SECONDS: Final = 10.0
+"""Limit on the search."""
+
+
+def placed_again(job: JobGraph, cluster: Cluster, previous: Placement, policy: LeastTime) -> Placement | None:
+    """Return the placement with the fewest moves that is as fast as that of the policy; None if the policy has none.
+
+    Times within the policy's slack count as equal. Errors are those of `place`.
+    """
+    _checks.instance(previous, Placement, "previous", ValueError)
+    policy.checked_view(job, cluster)
+    if len(previous.gpus) != job.num_tasks:
+        raise ValueError(f"previous: {len(previous.gpus)} GPUs for a job of {job.num_tasks} tasks")
+    if previous.topology is cluster.topology:
+        old = list(previous.gpus)
+    else:
+        now = new_numbers(previous.topology, cluster.topology)
+        old = [now.get(gpu, -1) for gpu in previous.gpus]
+    with naming("previous"):
+        search = RepairSearch(job, old, cluster, time.monotonic() + _SECONDS, policy=policy)
+    fresh = search.fresh
+    if fresh is None:
+        return None
+    most = search.seconds(fresh.gpus) * (1 + policy.slack)
+    for found in _in_order(search):
+        if found.is_whole and found.seconds <= most:
+            scores = {"communication_time": found.seconds}
+            is_optimal = fresh.optimal and found.gpus == fresh.gpus
+            return placed_on(
+                job, found.gpus, cluster, scores, optimal=is_optimal, bound=fresh.bound, rates=policy.rates
+            )
+    return fresh
+
+
+def _in_order(search: RepairSearch) -> Iterator[Found]:
+    """Yield what the search finds in its time, fewest moves first."""
+    with suppress(SearchTimeoutError, DeadlineError):
+        first = search.first()
+        yield first
+        with search.limited():
+            yield from search.further(first) if first.is_whole else ()
