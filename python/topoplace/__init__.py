@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from topoplace.moving import defragment as defragment
     from topoplace.moving import make_room as make_room
     from topoplace.moving import repair as repair
+    from topoplace.moving import resize as resize
     from topoplace.objectives.communication import CommunicationTime as CommunicationTime
     from topoplace.objectives.communication import communication_time as communication_time
     from topoplace.placement import HostShare as HostShare

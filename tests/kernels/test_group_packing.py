@@ -206,14 +206,17 @@ def test_a_wrong_argument_is_named(change: dict[str, object], message: str) -> N
         kernels.pack_groups(**(arguments | change))  # type: ignore[arg-type]
 
 
-def test_a_search_out_of_time_says_so() -> None:
+def bin_packing() -> tuple[list[int], ...]:
+    """300 groups of 2 to 7 tasks in 400 domains."""
     rng = np.random.default_rng(5)
     rooms = rng.integers(3, 9, 400).tolist()
     sizes = rng.integers(2, 8, 300).tolist()
+    return [-1] + [0] * 400, [10**6, *rooms], [-1] + [0] * 300, [0] + [1] * 300, [0, *sizes]
+
+
+def test_a_search_out_of_time_says_so() -> None:
     with pytest.raises(SearchTimeoutError, match="max_nodes = 1"):
-        kernels.pack_groups(
-            [-1] + [0] * 400, [10**6, *rooms], [-1] + [0] * 300, [0] + [1] * 300, [0, *sizes], max_nodes=1
-        )
+        kernels.pack_groups(*bin_packing(), max_nodes=1)
 
 
 def test_a_search_that_ends_at_its_own_limit_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -323,6 +326,22 @@ def test_what_is_kept_is_checked(kept: list[list[float]], message: str) -> None:
         kernels.repack_groups(*RACKS_OF_3, kept)
 
 
-def test_a_search_that_ends_early_says_so() -> None:
+def test_a_search_that_ends_early_returns_any_packing() -> None:
+    early = kernels.repack_groups(*RACKS_OF_3, [[0, 5, 1], [1, 4, 1]], max_nodes=1)
+    assert early is not None
+    assert early.bound < early.moved
     with pytest.raises(SearchTimeoutError, match="no repacking found within max_nodes = 1"):
-        kernels.repack_groups(*RACKS_OF_3, [[0, 5, 1], [1, 4, 1]], max_nodes=1)
+        kernels.repack_groups(*bin_packing(), [], max_nodes=1)
+
+
+def test_groups_without_room_are_refused_at_once() -> None:
+    machines = [-1] + [0] * 6
+    found = kernels.repack_groups(
+        machines,
+        [46, 7, 7, 8, 8, 8, 8],
+        [-1] + [0] * 12,
+        [0] + [1] * 12,
+        [0] + [4] * 12,
+        [[1, 3, 4], [2, 3, 4]],
+    )
+    assert found is None

@@ -152,6 +152,16 @@ def test_a_lost_machine_of_a_large_gang_moves_its_tasks_alone() -> None:
     assert list(front.plans[0].replaced) == list(range(8, 16))
 
 
+def test_a_group_goes_to_the_rack_that_its_machine_was_in() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), 64, racks=16))
+    job = tp.JobGraph.parallel(tensor=8, pipeline=4, data=12).grouped("tensor", within="machine")
+    busy = [*range(30), *range(32, 50)]  # the second rack has machines to spare, the others too
+    running(cluster, job, tuple(8 * machine + local for machine in busy for local in range(8)))
+    front = tp.repair("gang", cluster, lost=range(160, 168), further=False)
+    assert len(front.plans) == 1
+    assert {new // 8 for _, new in front.plans[0].replaced.values()} == {30}
+
+
 def test_a_job_stays_on_drained_gpus_and_leaves_unhealthy_ones() -> None:
     machine = tp.machines.get("dgx-h100")
     cluster = running(tp.Cluster(machine.with_unhealthy([1])), tp.JobGraph.ring(2), (0, 2))

@@ -86,6 +86,19 @@ std::optional<Relaxed> MovesFlow::solve(WorkMeter& meter) {
     return relaxed;
 }
 
+std::int64_t MovesFlow::cost_of(std::span<const Share> shares) const {
+    std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> here;
+    for (const Share& share : kept_) here[{share.group, share.leaf}] = share.tasks;
+    std::int64_t cost = 0;
+    for (const Share& share : shares) {
+        const auto kept = here.find({share.group, share.leaf});
+        const std::int64_t moved =
+            std::max<std::int64_t>(0, share.tasks - (kept == here.end() ? 0 : kept->second));
+        cost += moved * (move_cost_ + (is_used_[index(share.leaf)] ? 0 : 1));
+    }
+    return cost;
+}
+
 // The groups that a flow does not tell apart on their way down are divided so that few are torn apart.
 Relaxed MovesFlow::read(std::span<const std::int64_t> flow) const {
     std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> tasks;  // by group and leaf

@@ -27,6 +27,8 @@ class MovesFlow {
 
     // Nothing if no flow keeps to the decisions, or the search was stopped.
     std::optional<Relaxed> solve(WorkMeter& meter);
+    // The cost of a packing of all tasks.
+    std::int64_t cost_of(std::span<const Share> shares) const;
     bool was_stopped() const { return was_stopped_; }
     std::int64_t moves(std::int64_t cost) const { return cost / move_cost_; }
 

@@ -1,6 +1,8 @@
-// Group repacking by branch and bound. Without the rule that a group is inside one domain, the fewest moves
-// are a minimum-cost flow (moves_flow.hpp). Where the flow puts a group into several domains, the search
-// tries the domains of the group's depth one by one; the flow that keeps to the decision bounds each branch.
+// Group repacking by branch and bound. Whether there is any packing, the search for packings says first, and
+// what it finds is the answer if no better one is found in time. Without the rule that a group is inside one
+// domain, the fewest moves are a minimum-cost flow (moves_flow.hpp). Where the flow puts a group into several
+// domains, the search tries the domains of the group's depth one by one; the flow that keeps to the decision
+// bounds each branch.
 #include <algorithm>
 #include <map>
 #include <optional>
@@ -24,7 +26,8 @@ namespace {
 class Repacking {
   public:
     Repacking(const RepackParams& params, const Domains& domains, const GroupKinds& kinds)
-        : kept_(sorted(params.kept)),
+        : problem_(params.problem),
+          kept_(sorted(params.kept)),
           domains_(domains),
           meter_(params.problem.stop),
           homes_(params.problem, domains, kinds),
@@ -39,8 +42,13 @@ class Repacking {
 
     RepackResult run() {
         RepackResult result;
+        PackParams any = problem_;
+        any.stop.max_nodes = std::min(any.stop.max_nodes, kNodesForAny);
+        const PackResult packed = pack_groups(any);
+        if (!packed.found && packed.complete) return result;
         const auto root = flow_.solve(meter_);
         if (root) search(*root);
+        if (!best_ && packed.found) best_ = {flow_.cost_of(packed.shares), packed.shares};
         result.complete = !is_stopped();
         result.nodes = meter_.nodes();
         result.found = best_.has_value();
@@ -53,6 +61,8 @@ class Repacking {
     }
 
   private:
+    static constexpr std::uint64_t kNodesForAny = 1U << 14;
+
     static std::vector<Share> sorted(std::span<const Share> kept) {
         std::vector<Share> shares(kept.begin(), kept.end());
         std::sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
@@ -155,6 +165,7 @@ class Repacking {
         return {domains_.parent(domain), std::move(kinds)};
     }
 
+    const PackParams& problem_;
     std::vector<Share> kept_;
     const Domains& domains_;
     WorkMeter meter_;

@@ -1,10 +1,12 @@
-"""Moves of running jobs: so that others fit (`make_room`, `defragment`), and after failures (`repair`).
+"""Moves of running jobs: so that others fit (`make_room`, `defragment`), and when they fail, stop or change.
 
 To change:
 
 - Arguments and results: `room.py`, `rearrangement.py`, `defragmentation.py` (a default that the command line shows,
   also in `cli/running_jobs.py`); a policy that moves jobs: `making_room.py`.
-- New GPUs for tasks that lost theirs: `repairs.py`, `repair_search.py`, `cpp/src/groups/repack.cpp`.
+- New GPUs for tasks that lost theirs: `repairs.py`, `repair_search.py`, `cpp/src/groups/repack.cpp`; plans:
+  `reassignment.py`; CPUs and memory: `held_shares.py`.
+- `place` for a job that ran before: `staying.py`; more or fewer tasks: `resizing.py`.
 - Jobs that may leave, and the room they give: `movers.py`; missing room on each machine: `shortages.py`; costs:
   `move_costs.py`.
 - Attempts to place the job and the moved ones: `attempts.py`; with a minimum bandwidth: `least_bandwidth.py`.
@@ -20,6 +22,7 @@ from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.rearrangement import Rearrangement
 from topoplace.moving.reassignment import Moved, Reassignment
 from topoplace.moving.repairs import RepairFront, repair
+from topoplace.moving.resizing import resize
 from topoplace.moving.room import make_room
 
 __all__ = [
@@ -33,4 +36,5 @@ __all__ = [
     "defragment",
     "make_room",
     "repair",
+    "resize",
 ]

@@ -39,6 +39,11 @@ class HeldShares:
             self._own = held.shares
             self.job = self._as_host(job, [int(topology.machine_of[gpu]) for gpu in gpus])
 
+    @property
+    def are_given(self) -> bool:
+        """Return True if a host divided what the processes hold."""
+        return bool(self._own)
+
     def of(self, job: JobGraph, gpus: Sequence[int]) -> tuple[HostShare, ...]:
         """Return what each process of the job holds if its tasks are on these GPUs."""
         if not self._own:

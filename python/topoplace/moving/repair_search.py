@@ -7,7 +7,7 @@ import time
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import combinations, permutations
 from operator import eq, ne
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -47,6 +47,8 @@ _MOST_TRIED: Final = 20_000
 """Largest number of assignments of moved tasks to GPUs that are all compared, for each number of moves."""
 _MOST_SWAPPED: Final = 64
 """Largest number of GPUs that are tried for one task after another."""
+_MOST_ALIKE: Final = 4
+"""Largest number of leaves that are tried for tasks that move together, of those equally near."""
 _SAME: Final = 1 - 1e-9
 """A time is shorter than another only if it is less than this share of it."""
 _NONE: Final = (math.inf, ())
@@ -73,6 +75,15 @@ class Found(NamedTuple):
         return not self.unrepaired
 
 
+@lru_cache(maxsize=8)
+def _forest_of(job: JobGraph, depths: tuple[tuple[str, int], ...]) -> Forest:
+    """Return the required groups of a job, by the depth of each level; one that fails often is asked for often."""
+    return Forest(required_of(job), dict(depths), range(job.num_tasks))
+
+
+_locals = lru_cache(maxsize=1024)(lambda mask: tuple(members(mask)))
+
+
 class RepairSearch:
     """A job that has left a cluster, where its tasks were, and the tree of the domains that offer it GPUs."""
 
@@ -97,7 +108,6 @@ class RepairSearch:
                 raise ValueError(f"repairs do not honour {name}")
         policy = policy or LeastTime()
         self._job, self._old, self._cluster, self._policy, self._end = job, tuple(gpus), cluster, policy, end
-        self._kept = {task: gpu for task, gpu in enumerate(gpus) if gpu >= 0 and gpu not in lost}
         view = policy.checked_view(job, cluster)
         request = view.request(job)
         offers = offers_of(policy.max_tasks, request, view)
@@ -110,7 +120,14 @@ class RepairSearch:
             raise ValueError("repairs do not honour groups of levels that cross")
         self._view = view
         self._has_shares = bool(cluster.hosts.resources) and needs_hosts(job)
-        self._forest = Forest(required_of(job), self._domains.depth_of, range(job.num_tasks))
+        self._forest = _forest_of(job, tuple(self._domains.depth_of.items()))
+        self._leaf_of = self._leaves()
+        old = np.array(gpus, dtype=np.int64)
+        may_stay = (old >= 0) & ~np.isin(old, list(lost))
+        self._leaf = np.where(may_stay, self._leaf_of[old], -1)
+        """(tasks,) the leaf on which each task may stay; -1 if it must move."""
+        self._lost: list[int] = np.flatnonzero(self._leaf < 0).tolist()
+        """The tasks that must move: on lost GPUs, and on those that the job may use no longer."""
 
     def _without_partitions(self, offers: Offers) -> Offers:
         """Return the offers of machines without fixed partitions; ValueError if the job is on one that has them."""
@@ -130,7 +147,7 @@ class RepairSearch:
 
     def first(self) -> Found:
         """Return the repair with the fewest moves; if not all tasks can get a GPU, one for as many as are found."""
-        lost = [task for task in range(self._job.num_tasks) if task not in self._kept]
+        lost = self._lost
         if not self._has_offers:
             return Found(self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, self._no_gpu))
         packing = self._repacked(lost)
@@ -156,13 +173,11 @@ class RepairSearch:
     def _repacked(self, lost: Sequence[int]) -> kernels.GroupRepacking | None:
         """Return where all tasks go if, of those without a GPU, only `lost` get one; None if that is impossible."""
         inner, domains = self._forest.inner, self._domains
-        placed = np.array([*self._kept, *lost], dtype=np.int64)
-        own = np.bincount(inner[placed], minlength=len(self._forest.parent))
-        shares: dict[tuple[int, int], int] = defaultdict(int)
-        for task, gpu in self._kept.items():
-            if (leaf := self._leaf_of.get(gpu)) is not None:
-                shares[int(inner[task]), leaf] += 1
-        kept = [[group, leaf, count] for (group, leaf), count in sorted(shares.items())]
+        own = np.bincount(inner[self._leaf >= 0], minlength=len(self._forest.parent))
+        own += np.bincount(inner[lost], minlength=len(own))
+        staying = np.stack((inner, self._leaf))[:, self._leaf >= 0]
+        where, counts = np.unique(staying, axis=1, return_counts=True)
+        kept = np.column_stack((where.T, counts))
         return kernels.repack_groups(
             domains.parent,
             domains.room,
@@ -184,44 +199,42 @@ class RepairSearch:
             return self._no_gpu
         depths = self._domains.depth_of
         level = next(name for name, depth in depths.items() if depth == self._forest.depth[group])
-        beside = (self._kept[one] for one in self._kept if self._forest.inner[one] == group)
-        leaf = next((self._leaf_of[gpu] for gpu in beside if gpu in self._leaf_of), None)
-        if leaf is None:
+        beside = self._leaf[(self._forest.inner == group) & (self._leaf >= 0)]
+        if not beside.size:
             return f"no {level} has room for its group"
-        number = int(self._domains.domains_of(level)[leaf - self._domains.first_leaf])
+        number = int(self._domains.domains_of(level)[beside[0] - self._domains.first_leaf])
         name = self._domains.name(level, number, self._view)
         where = name if level == SOCKET else f"{level} {name}"
         return f"no GPU is left in {where}, where the rest of its group is; no other {level} has room for all"
 
     # ---- the GPUs of leaves --------------------------------------------------------------------------------
 
-    @cached_property
-    def _leaf_of(self) -> Mapping[int, int]:
-        """The leaf of each GPU that the job may use."""
-        found: dict[int, int] = {}
-        for leaf in range(self._domains.first_leaf, len(self._domains.parent)):
-            found.update(dict.fromkeys(self._gpus_of(leaf), leaf))
+    def _leaves(self) -> Ints:
+        """Return (GPUs,) the leaf of each GPU that the job may use; -1 for others."""
+        found = np.full(self._cluster.topology.num_gpus, -1)
+        for leaf in range(self._domains.first_leaf, len(self._domains.parent)) if self._has_offers else ():
+            found[self._gpus_of(leaf)] = leaf
         return found
 
     def _gpus_of(self, leaf: int) -> list[int]:
         machine, mask = self._domains.usable(leaf)
-        return [self._numbers[machine][local] for local in members(mask)]
+        numbers = self._numbers[machine]
+        return [numbers[local] for local in _locals(mask)]
 
     def _assigned(self, packing: kernels.GroupRepacking, unrepaired: Mapping[int, str]) -> Found:
         """Return the GPU of each task: tasks stay where the packing lets them, others get the fastest GPUs found."""
         room = {(group, leaf): tasks for group, leaf, tasks in packing.shares.tolist()}
-        gpus = [-1] * self._job.num_tasks
-        waiting: list[int] = []
-        for task in range(self._job.num_tasks):
-            where = int(self._forest.inner[task]), self._leaf_of.get(self._kept.get(task, -1), -1)
-            if room.get(where, 0) > 0:
-                room[where] -= 1
-                gpus[task] = self._kept[task]
-            elif task not in unrepaired:
-                waiting.append(task)
+        gpus, waiting = list(self._old), list[int]()
+        for task, where in enumerate(zip(self._forest.inner.tolist(), self._leaf.tolist(), strict=True)):
+            if (left := room.get(where, 0)) > 0:
+                room[where] = left - 1
+            else:
+                gpus[task] = -1
+                if task not in unrepaired:
+                    waiting.append(task)
         taken = set(gpus)
         leaves: dict[int, list[int]] = defaultdict(list)
-        for (group, leaf), tasks in sorted(room.items()):
+        for (group, leaf), tasks in sorted((where, left) for where, left in room.items() if left):
             leaves[group] += [leaf] * tasks
         for task in waiting:
             leaf = leaves[int(self._forest.inner[task])].pop(0)
@@ -229,17 +242,20 @@ class RepairSearch:
             taken.add(gpus[task])
         if unrepaired:
             return Found(tuple(gpus), math.inf, 0, unrepaired)
-        best = self._faster(gpus, waiting) if self._job.edges else tuple(gpus)
+        best, seconds = self._faster(gpus, waiting) if self._job.edges else (tuple(gpus), 0.0)
         bound = packing.bound if self._is_room_exact else len(self._lost)
-        return Found(best, self.seconds(best), bound, unrepaired)
+        return Found(best, seconds, bound, unrepaired)
 
-    def _faster(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[int, ...]:
-        """Return GPUs of the shortest time that is found with as many moves; those given after the deadline."""
+    def _faster(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[tuple[int, ...], float]:
+        """Return GPUs of the shortest time that is found with as many moves, and this time in seconds.
+
+        After the deadline, they are those given.
+        """
         with suppress(DeadlineError), self.limited():
             if self._are_few(len(moved)) and (found := self._fastest(len(moved))):
-                return found
+                return found, self.seconds(found)
             return self._improved(gpus, moved)
-        return tuple(gpus)
+        return tuple(gpus), self.seconds(gpus)
 
     @property
     def _is_room_exact(self) -> bool:
@@ -262,47 +278,133 @@ class RepairSearch:
         """Return how long the job communicates in a step on these GPUs."""
         return communication_time(self._job, gpus, self._cluster.topology, cluster=self._cluster).seconds
 
-    def _improved(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[int, ...]:
-        """Return GPUs of a shorter time: each moved task on other GPUs that its groups allow, until none is faster."""
+    def _improved(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[tuple[int, ...], float]:
+        """Return GPUs of a shorter time: first tasks that move together, then each one, until none is faster.
+
+        Tasks go near to where they were. The search ends once the job is as fast as it was.
+        """
         best = list(gpus)
-        seconds, is_better = self.seconds(best), True
-        while is_better:
+        enough = self.seconds(self._old) if min(self._old) >= 0 else 0.0
+        seconds, is_better = math.inf, bool(moved)
+        for unit in self._units(gpus, moved):
+            for there in self._elsewhere(best, unit):
+                seconds = self._tried(best, unit, there, seconds)
+                if seconds * _SAME <= enough:
+                    return tuple(best), seconds
+        seconds = min(seconds, self.seconds(best))
+        while is_better and seconds * _SAME > enough:
             is_better = False
             for task in moved:
-                before, found = best[task], seconds
+                before = seconds
                 for gpu in self._near(best, task):
-                    check_deadline()
-                    best[task] = gpu
-                    if self._is_hosted(best) and (tried := self.seconds(best)) < found * _SAME:
-                        before, found, is_better = gpu, tried, True
-                best[task], seconds = before, found
-        return tuple(best)
+                    seconds = self._tried(best, [task], [gpu], seconds)
+                is_better |= seconds < before
+        return tuple(best), seconds
+
+    def _tried(self, gpus: list[int], tasks: Sequence[int], there: Sequence[int], seconds: float) -> float:
+        """Put tasks on other GPUs, or leave them where they are if this takes no less than `seconds`; return the time.
+
+        Raise DeadlineError after the deadline.
+        """
+        check_deadline()
+        here = [gpus[task] for task in tasks]
+        self._put(gpus, tasks, there)
+        if self._is_hosted(gpus) and (tried := self.seconds(gpus)) < seconds * _SAME:
+            return tried
+        self._put(gpus, tasks, here)
+        return seconds
+
+    @staticmethod
+    def _put(gpus: list[int], tasks: Sequence[int], there: Sequence[int]) -> None:
+        for task, gpu in zip(tasks, there, strict=True):
+            gpus[task] = gpu
+
+    def _units(self, gpus: Sequence[int], moved: Sequence[int]) -> list[list[int]]:
+        """Return the tasks that move together, to leaves on which the job has no other tasks."""
+        leaf = self._leaf_of[list(gpus)]
+        others = np.setdiff1d(np.arange(len(gpus)), moved)
+        units: dict[int, list[int]] = defaultdict(list)
+        for task in moved:
+            units[int(leaf[task])].append(task)
+        used = set(leaf[others].tolist())
+        return [tasks for there, tasks in units.items() if there not in used]
+
+    def _elsewhere(self, gpus: Sequence[int], unit: Sequence[int]) -> Iterator[list[int]]:
+        """Yield GPUs of other leaves for tasks that move together, the leaves nearest to where they were first.
+
+        Of the leaves that are equally near, only a few are tried.
+        """
+        domains = self._domains
+        anchor = next((self._old[task] for task in unit if self._old[task] >= 0), self._peer(gpus, unit))
+        near = np.zeros(len(domains.parent) - domains.first_leaf, dtype=np.int64)
+        if anchor >= 0:
+            machine = int(self._cluster.topology.machine_of[anchor])
+            for level in domains.levels:
+                near += level.codes[domains.leaf_machines] == level.codes[machine]
+        leaves = self._leaf_of[list(gpus)] - domains.first_leaf
+        free = np.bincount(leaves, minlength=len(near)) == 0
+        free[leaves[unit[0]]] = True
+        free &= (domains.left() >= len(unit)) & self._beside_groups(leaves, unit)
+        for closeness in range(int(near.max(initial=0)), -1, -1):
+            for leaf in np.flatnonzero(free & (near == closeness))[:_MOST_ALIKE].tolist():
+                there = self._gpus_of(leaf + domains.first_leaf)[: len(unit)]
+                if len(there) == len(unit):
+                    yield there
+
+    def _peer(self, gpus: Sequence[int], unit: Sequence[int]) -> int:
+        """Return the GPU of a task outside the unit with which its tasks communicate; -1 for none."""
+        edges = self._job.edge_array[:, :2].astype(np.int64)
+        inside = np.isin(edges, unit)
+        peers = edges[inside.any(axis=1) & ~inside.all(axis=1)]
+        return gpus[next((task for task in peers[0].tolist() if task not in unit), 0)] if len(peers) else -1
 
     def _near(self, gpus: Sequence[int], task: int) -> list[int]:
         """Return the free GPUs that a task may have instead: of its machine, then of others that the job uses."""
-        taken, machine_of = set(gpus), self._cluster.topology.machine_of
-        own, used = machine_of[gpus[task]], {int(machine_of[gpu]) for gpu in gpus}
-        leaves = self._leaves_for(gpus, task)
-        free = [gpu for gpu, leaf in self._leaf_of.items() if leaf in leaves and gpu not in taken]
-        free.sort(key=lambda gpu: (machine_of[gpu] != own, int(machine_of[gpu]) not in used, gpu))
-        return free[:_MOST_SWAPPED]
-
-    def _leaves_for(self, gpus: Sequence[int], task: int) -> frozenset[int]:
-        """Return the leaves with room for a task, in the domains where the others of its groups are."""
-        first = self._domains.first_leaf
-        room = self._domains.left()
-        leaves = np.array([self._leaf_of[gpu] for gpu in gpus]) - first
+        domains, machine_of = self._domains, self._cluster.topology.machine_of
+        leaves = self._leaf_of[list(gpus)] - domains.first_leaf
+        room = domains.left()
         has_room = np.bincount(np.delete(leaves, task), minlength=len(room)) < room
-        for part_of, tasks in self._groups:
-            if task in tasks:
-                rest = next(one for one in tasks if one != task)
-                has_room &= part_of == part_of[leaves[rest]]
-        return frozenset((np.flatnonzero(has_room) + first).tolist())
+        has_room &= self._beside_groups(leaves, [task])
+        allowed = (self._leaf_of >= 0) & has_room[self._leaf_of - domains.first_leaf]
+        allowed[list(gpus)] = False
+        free = np.flatnonzero(allowed)
+        is_used = np.isin(machine_of[free], machine_of[list(gpus)])
+        order = np.lexsort((free, ~is_used, machine_of[free] != machine_of[gpus[task]]))
+        found: list[int] = free[order[:_MOST_SWAPPED]].tolist()
+        return found
+
+    def _beside_groups(self, leaves: Ints, unit: Sequence[int]) -> NDArray[np.bool_]:
+        """Return the leaves in the domains where the other tasks of the unit's groups are."""
+        found = np.ones(len(self._domains.parent) - self._domains.first_leaf, dtype=np.bool_)
+        for group in {group for task in unit for group in self._around(task)}:
+            rest = np.setdiff1d(self._tasks_in(group), unit)
+            if rest.size:
+                depth = self._forest.depth[group]
+                level = next(name for name, its in self._domains.depth_of.items() if its == depth)
+                part_of = self._domains.part_of(level)
+                found &= part_of == part_of[leaves[rest[0]]]
+        return found
+
+    def _around(self, task: int) -> Iterator[int]:
+        """Yield the groups of a task, the innermost first."""
+        group = int(self._forest.inner[task])
+        while group:
+            yield group
+            group = self._forest.parent[group]
+
+    def _tasks_in(self, group: int) -> Ints:
+        """Return the tasks of a group."""
+        parent = self._forest.parent
+        is_inside = np.zeros(len(parent), dtype=np.bool_)
+        is_inside[group] = True
+        for inner in range(group + 1, len(parent)):
+            is_inside[inner] = is_inside[parent[inner]]
+        return np.flatnonzero(is_inside[self._forest.inner])
 
     def _is_allowed(self, gpus: Sequence[int]) -> bool:
         """Return True if each required group is in one domain of its level, and no leaf has more tasks than room."""
         room = self._domains.left()
-        leaves = np.array([self._leaf_of[gpu] for gpu in gpus]) - self._domains.first_leaf
+        leaves = self._leaf_of[list(gpus)] - self._domains.first_leaf
         if (np.bincount(leaves, minlength=len(room)) > room).any() or not self._is_hosted(gpus):
             return False
         return all(len(set(part_of[leaves[list(tasks)]].tolist())) == 1 for part_of, tasks in self._groups)
@@ -346,14 +448,9 @@ class RepairSearch:
 
     @cached_property
     def _free(self) -> list[int]:
-        """The GPUs that the job may use and no healthy task of it has, ascending."""
-        kept = set(self._kept.values())
-        return sorted(gpu for gpu in self._leaf_of if gpu not in kept)
-
-    @cached_property
-    def _lost(self) -> list[int]:
-        """The tasks that must move: on lost GPUs, and on those that the job may use no longer."""
-        return [task for task in range(len(self._old)) if self._kept.get(task) not in self._leaf_of]
+        """The GPUs that the job may use and no task of it has that may stay, ascending."""
+        kept = {gpu for gpu, leaf in zip(self._old, self._leaf.tolist(), strict=True) if leaf >= 0}
+        return [gpu for gpu in np.flatnonzero(self._leaf_of >= 0).tolist() if gpu not in kept]
 
     def _are_few(self, moves: int) -> bool:
         """Return True if all assignments with this number of moves can be compared."""
@@ -391,9 +488,9 @@ class RepairSearch:
 
     def _all_of(self, lost: Sequence[int], free: Sequence[int], more: int) -> Iterator[tuple[int, ...]]:
         """Yield all GPUs of the tasks if the lost ones and `more` others move."""
-        staying = [task for task in self._kept if task not in lost]
+        staying: list[int] = np.flatnonzero(self._leaf >= 0).tolist()
         for others in combinations(staying, more):
-            tasks, given_up = (*lost, *others), [self._kept[task] for task in others]
+            tasks, given_up = (*lost, *others), [self._old[task] for task in others]
             stay = [-1] * len(lost) + given_up
             for chosen in permutations(sorted((*free, *given_up)), len(tasks)):
                 if not any(map(eq, chosen, stay)):

@@ -57,7 +57,12 @@ class RepairFront:
 
 
 def repair(
-    job_id: str, cluster: Cluster, *, lost: Iterable[int] | None = None, timeout: float = 10.0
+    job_id: str,
+    cluster: Cluster,
+    *,
+    lost: Iterable[int] | None = None,
+    further: bool = True,
+    timeout: float = 10.0,
 ) -> RepairFront:
     """Return plans that give tasks of a running job other GPUs in place of lost ones; the cluster is not changed.
 
@@ -69,6 +74,7 @@ def repair(
 
     Args:
         lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
+        further: False returns the plan with the fewest moves alone, sooner.
         timeout: Seconds after which the plans found so far are returned.
 
     Raises:
@@ -78,6 +84,7 @@ def repair(
         SearchTimeoutError: `timeout` has passed before any plan was found.
     """
     end = time.monotonic() + _checks.positive(timeout, "timeout", ValueError)
+    _checks.flag(further, "further", ValueError)
     job, gpus, shares = running(job_id, cluster)
     gone = _lost(lost, gpus, cluster, job_id)
     with cluster.what_if():
@@ -86,7 +93,7 @@ def repair(
             search = RepairSearch(shares.job, gpus, cluster, end, gone)
         found = [search.first()]
         with suppress(DeadlineError), search.limited():
-            for one in search.further(found[0]) if found[0].is_whole else ():
+            for one in search.further(found[0]) if further and found[0].is_whole else ():
                 if search.moves(one.gpus) <= search.moves(
                     found[-1].gpus
                 ):  # a fresh placement may move as few
@@ -128,9 +135,10 @@ def leave(job_id: str, cluster: Cluster, gpus: Iterable[int], gone: Iterable[int
     It may stay there even if these and their machines get no new jobs.
     """
     cluster.release(job_id)
-    for gpu in gone:
+    lost = set(gone)
+    for gpu in lost:
         cluster.drain(gpu)
-    kept = [gpu for gpu in gpus if gpu not in set(gone)]
+    kept = [gpu for gpu in gpus if gpu not in lost]
     machines = sorted(set(cluster.topology.machine_of[kept].tolist()))
     cluster.native.undrain(kept, machines)
     cluster.native.unhold(kept, machines)

@@ -310,6 +310,11 @@ class DomainTree:
         self.room = np.concatenate(self._rooms)
         self.first_leaf = self._size - len(self._machine_of)
 
+    @property
+    def leaf_machines(self) -> Ints:
+        """Return the machine of each leaf."""
+        return self.machines[self._machine_of]
+
     def place(self, leaf: int) -> tuple[int, Mask]:
         """Return the machine of a leaf, and the GPUs that the job may use there."""
         if self._sockets:

@@ -1,0 +1,146 @@
+"""`resize`: a running job with more or fewer tasks, beside those that stay where they are."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from topoplace import _checks
+from topoplace.jobs.job_graph import JobGraph
+from topoplace.moving.reassignment import plan_of
+from topoplace.moving.repair_search import RepairSearch
+from topoplace.moving.repairs import leave, naming, running
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.moving.reassignment import Reassignment
+    from topoplace.topology.topology import Topology
+
+_OF_ROLES: Final = ("tensor", "context", "pipeline")
+"""The dimensions in which tasks differ in what they do; those of equal coordinates do the same with other data."""
+
+
+def resize(job_id: str, cluster: Cluster, job: JobGraph, *, timeout: float = 10.0) -> Reassignment | None:
+    """Return the plan that moves the fewest tasks so that a running job goes on as `job`, with more or fewer tasks.
+
+    A task of `job` stays on the GPU of the former task with its coordinates (tensor, context, pipeline and data), or
+    with its number if the jobs have no such dimensions or other ones. A job that shrinks gives back whole domains where
+    it can: those that are idle then, outermost levels first. The tasks that go on keep their order. The cluster is not
+    changed.
+
+    Args:
+        job: The job afterwards, with all its requirements.
+        timeout: Seconds after which the best plan found so far is returned.
+
+    Returns:
+        The plan; None if there is no room.
+
+    Raises:
+        ValueError: Names a wrong argument, or a requirement that repairs do not honour.
+        AllocationError: No job of this id runs.
+        SearchTimeoutError: `timeout` has passed before any plan was found.
+    """
+    end = time.monotonic() + _checks.positive(timeout, "timeout", ValueError)
+    before, gpus, shares = running(job_id, cluster)
+    _checks.instance(job, JobGraph, "job", ValueError)
+    if not job.num_tasks:
+        raise ValueError("job has no tasks: release the job instead")
+    if shares.are_given:
+        raise ValueError(
+            f"job {job_id!r}: a host divided its CPUs and memory, so only the host can resize it"
+        )
+    with cluster.what_if():
+        leave(job_id, cluster, gpus)
+        old = _former(before, gpus, job, cluster)
+        with naming("job"):
+            search = RepairSearch(job, old, cluster, end)
+        found = search.first()
+        if not found.is_whole:
+            return None
+    return plan_of(job_id, gpus, job, old, found, shares, cluster.topology)
+
+
+class _Roles(NamedTuple):
+    """The tasks of a job by what they do."""
+
+    tasks: dict[tuple[int, ...], list[int]]
+    """The tasks of each role, those of the first replica first."""
+
+    @property
+    def replicas(self) -> Iterator[tuple[int, ...]]:
+        """Yield the tasks of each replica, one of each role."""
+        return zip(*self.tasks.values(), strict=False)
+
+
+def _roles(job: JobGraph) -> _Roles:
+    """Return the tasks by their coordinates along the dimensions of roles; without these, each is a replica."""
+    place = {name: dict[int, int]() for name in (*_OF_ROLES, "data")}
+    for name, found in place.items():
+        for group in job.dimensions.get(name, ()):
+            found.update({task: i for i, task in enumerate(group)})
+    roles: dict[tuple[int, ...], list[int]] = defaultdict(list)
+    for task in sorted(range(job.num_tasks), key=lambda task: place["data"].get(task, 0)):
+        roles[tuple(place[name].get(task, 0) for name in _OF_ROLES)].append(task)
+    return _Roles(dict(sorted(roles.items())))
+
+
+def _former(before: JobGraph, gpus: Sequence[int], job: JobGraph, cluster: Cluster) -> list[int]:
+    """Return the former GPU of each task of `job`; -1 for a new task."""
+    was, now = _roles(before), _roles(job)
+    if was.tasks.keys() != now.tasks.keys():
+        was, now = _Roles({(): [*range(len(gpus))]}), _Roles({(): [*range(job.num_tasks)]})
+    staying = [[gpus[task] for task in replica] for replica in was.replicas]
+    surplus = len(staying) - sum(1 for _ in now.replicas)
+    if surplus > 0:
+        leaving = _given_back(staying, surplus, cluster)
+        staying = [replica for i, replica in enumerate(staying) if i not in leaving]
+    old = [-1] * job.num_tasks
+    for tasks, replica in zip(now.replicas, staying, strict=False):
+        for task, gpu in zip(tasks, replica, strict=True):
+            old[task] = gpu
+    return old
+
+
+def _given_back(replicas: Sequence[Sequence[int]], count: int, cluster: Cluster) -> set[int]:
+    """Return which replicas, given by their GPUs, a job gives back: whole domains as far as possible.
+
+    On each level, outermost first, the largest domain that becomes idle goes first. What is left over comes from the
+    domains in which the job has the fewest tasks.
+    """
+    leaving: set[int] = set()
+    busy = {gpu for held in cluster.allocations.values() for gpu in held}
+    for domain_of in _domains(cluster.topology):
+        inside: dict[int, set[int]] = defaultdict(set)
+        for i, replica in enumerate(replicas):
+            for gpu in replica:
+                inside[domain_of[gpu]].add(i)
+        used = {domain_of[gpu] for gpu in busy}
+        tasks = Counter(domain_of[gpu] for replica in replicas for gpu in replica)
+        for domain in sorted(inside.keys() - used, key=lambda domain: (-tasks[domain], domain)):
+            if len(inside[domain] - leaving) <= count - len(leaving):
+                leaving |= inside[domain]
+
+    def fragment(i: int) -> tuple[float, int]:
+        left = Counter(machine_of[gpu] for j, one in enumerate(replicas) if j not in leaving for gpu in one)
+        return min((left[machine_of[gpu]] for gpu in replicas[i]), default=math.inf), -i
+
+    machine_of = cluster.topology.machine_of.tolist()
+    while len(leaving) < count:
+        leaving.add(min((i for i in range(len(replicas)) if i not in leaving), key=fragment))
+    return leaving
+
+
+def _domains(topology: Topology) -> Iterable[Sequence[int]]:
+    """Yield the domain of each GPU, level by level from the outermost one, and last its machine."""
+    machine_of: list[int] = topology.machine_of.tolist()
+    for level in reversed(topology.levels):
+        number: dict[str | int, int] = {}
+        of_machine = [
+            number.setdefault(i if name is None else name, len(number))
+            for i, name in enumerate(level.domains)
+        ]
+        yield [of_machine[machine] for machine in machine_of]
+    yield machine_of
