@@ -206,7 +206,7 @@ def test_a_wrong_argument_is_named(change: dict[str, object], message: str) -> N
         kernels.pack_groups(**(arguments | change))  # type: ignore[arg-type]
 
 
-def bin_packing() -> tuple[list[int], ...]:
+def bin_packing() -> tuple[list[int], list[int], list[int], list[int], list[int]]:
     """300 groups of 2 to 7 tasks in 400 domains."""
     rng = np.random.default_rng(5)
     rooms = rng.integers(3, 9, 400).tolist()

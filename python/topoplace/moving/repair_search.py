@@ -285,20 +285,25 @@ class RepairSearch:
         """
         best = list(gpus)
         enough = self.seconds(self._old) if min(self._old) >= 0 else 0.0
-        seconds, is_better = math.inf, bool(moved)
+        seconds = math.inf
         for unit in self._units(gpus, moved):
             for there in self._elsewhere(best, unit):
                 seconds = self._tried(best, unit, there, seconds)
                 if seconds * _SAME <= enough:
                     return tuple(best), seconds
-        seconds = min(seconds, self.seconds(best))
+        return self._one_by_one(best, moved, min(seconds, self.seconds(best)), enough)
+
+    def _one_by_one(
+        self, best: list[int], moved: Sequence[int], seconds: float, enough: float
+    ) -> tuple[tuple[int, ...], float]:
+        """Move each task to another GPU while that is faster, until the time is `enough`; return GPUs and time."""
+        is_better = bool(moved)
         while is_better and seconds * _SAME > enough:
-            is_better = False
+            before = seconds
             for task in moved:
-                before = seconds
                 for gpu in self._near(best, task):
                     seconds = self._tried(best, [task], [gpu], seconds)
-                is_better |= seconds < before
+            is_better = seconds < before
         return tuple(best), seconds
 
     def _tried(self, gpus: list[int], tasks: Sequence[int], there: Sequence[int], seconds: float) -> float:

@@ -34,11 +34,7 @@ def placed_again(job: JobGraph, cluster: Cluster, previous: Placement, policy: L
     policy.checked_view(job, cluster)
     if len(previous.gpus) != job.num_tasks:
         raise ValueError(f"previous: {len(previous.gpus)} GPUs for a job of {job.num_tasks} tasks")
-    if previous.topology is cluster.topology:
-        old = list(previous.gpus)
-    else:
-        now = new_numbers(previous.topology, cluster.topology)
-        old = [now.get(gpu, -1) for gpu in previous.gpus]
+    old = _now(previous, cluster)
     with naming("previous"):
         search = RepairSearch(job, old, cluster, time.monotonic() + _SECONDS, policy=policy)
     fresh = search.fresh
@@ -53,6 +49,14 @@ def placed_again(job: JobGraph, cluster: Cluster, previous: Placement, policy: L
                 job, found.gpus, cluster, scores, optimal=is_optimal, bound=fresh.bound, rates=policy.rates
             )
     return fresh
+
+
+def _now(previous: Placement, cluster: Cluster) -> list[int]:
+    """Return the present number of each former GPU; -1 for one that is gone."""
+    if previous.topology is cluster.topology:
+        return list(previous.gpus)
+    now = new_numbers(previous.topology, cluster.topology)
+    return [now.get(gpu, -1) for gpu in previous.gpus]
 
 
 def _in_order(search: RepairSearch) -> Iterator[Found]:
