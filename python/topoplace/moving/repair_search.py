@@ -68,6 +68,8 @@ class Found(NamedTuple):
     """No repair moves fewer tasks; 0 if tasks are left without a GPU."""
     unrepaired: Mapping[int, str]
     """The tasks without a GPU, with the reason."""
+    is_fastest: bool = False
+    """True if it is proven that no repair with as many moves is faster."""
 
     @property
     def is_whole(self) -> bool:
@@ -128,6 +130,8 @@ class RepairSearch:
         """(tasks,) the leaf on which each task may stay; -1 if it must move."""
         self._lost: list[int] = np.flatnonzero(self._leaf < 0).tolist()
         """The tasks that must move: on lost GPUs, and on those that the job may use no longer."""
+        self.is_complete = False
+        """True if it is proven that all repairs that no other one surpasses were found."""
 
     def _without_partitions(self, offers: Offers) -> Offers:
         """Return the offers of machines without fixed partitions; ValueError if the job is on one that has them."""
@@ -242,20 +246,15 @@ class RepairSearch:
             taken.add(gpus[task])
         if unrepaired:
             return Found(tuple(gpus), math.inf, 0, unrepaired)
-        best, seconds = self._faster(gpus, waiting) if self._job.edges else (tuple(gpus), 0.0)
         bound = packing.bound if self._is_room_exact else len(self._lost)
-        return Found(best, seconds, bound, unrepaired)
-
-    def _faster(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[tuple[int, ...], float]:
-        """Return GPUs of the shortest time that is found with as many moves, and this time in seconds.
-
-        After the deadline, they are those given.
-        """
+        if not self._job.edges:
+            return Found(tuple(gpus), 0.0, bound, unrepaired, is_fastest=True)
         with suppress(DeadlineError), self.limited():
-            if self._are_few(len(moved)) and (found := self._fastest(len(moved))):
-                return found, self.seconds(found)
-            return self._improved(gpus, moved)
-        return tuple(gpus), self.seconds(gpus)
+            if self._are_few(len(waiting)) and (best := self._fastest(len(waiting))):
+                return Found(best, self.seconds(best), bound, unrepaired, is_fastest=True)
+            best, seconds = self._improved(gpus, waiting)
+            return Found(best, seconds, bound, unrepaired)
+        return Found(tuple(gpus), self.seconds(gpus), bound, unrepaired)
 
     @property
     def _is_room_exact(self) -> bool:
@@ -347,8 +346,7 @@ class RepairSearch:
             for level in domains.levels:
                 near += level.codes[domains.leaf_machines] == level.codes[machine]
         leaves = self._leaf_of[list(gpus)] - domains.first_leaf
-        free = np.bincount(leaves, minlength=len(near)) == 0
-        free[leaves[unit[0]]] = True
+        free = np.bincount(np.delete(leaves, unit), minlength=len(near)) == 0
         free &= (domains.left() >= len(unit)) & self._beside_groups(leaves, unit)
         for closeness in range(int(near.max(initial=0)), -1, -1):
             for leaf in np.flatnonzero(free & (near == closeness))[:_MOST_ALIKE].tolist():
@@ -423,24 +421,61 @@ class RepairSearch:
 
     # ---- further moves -------------------------------------------------------------------------------------
 
-    def further(self, first: Found) -> Iterator[Found]:
-        """Yield repairs with more moves and a shorter time, in this order; raise DeadlineError after the deadline.
+    def front(self, *, further: bool = True) -> list[Found]:
+        """Return repairs, fewest moves first, each faster than those before it; `is_complete` says if they are all.
 
-        For each number of moves, all assignments are compared if they are few. The last one is a fresh placement.
+        further: False returns the first alone.
+        """
+        found = [self.first()]
+        if further and found[0].is_whole:
+            with suppress(DeadlineError), self.limited():
+                for one in self._further(found[0]):
+                    found.append(one)  # noqa: PERF402 - what is found before the deadline counts
+        found.sort(key=lambda one: (self.moves(one.gpus), one.seconds))
+        front = found[:1]
+        for one in found[1:]:
+            if one.seconds < front[-1].seconds * _SAME:
+                front.append(one)
+        return front
+
+    def _further(self, first: Found) -> Iterator[Found]:
+        """Yield repairs with more moves than the first.
+
+        For each number of moves, all assignments are compared if they are few; else whole machines are replaced. The
+        last one is a fresh placement.
         """
         fresh = self.fresh if self._job.edges else None
         if fresh is None:
+            self.is_complete = not self._job.edges
             return
-        best, target = first, self.seconds(fresh.gpus)
-        for moves in range(self.moves(first.gpus) + 1, self.moves(fresh.gpus)):
-            if best.seconds * _SAME <= target or not self._are_few(moves):
-                break
-            gpus = self._fastest(moves)
-            if gpus and (seconds := self.seconds(gpus)) < best.seconds * _SAME:
-                best = first._replace(gpus=gpus, seconds=seconds)
-                yield best
-        if target < best.seconds * _SAME:
-            yield first._replace(gpus=fresh.gpus, seconds=target)
+        target, best = self.seconds(fresh.gpus), first.seconds
+        moves, last = self.moves(first.gpus) + 1, self.moves(fresh.gpus)
+        while moves < last and target < best * _SAME and self._are_few(moves):
+            if gpus := self._fastest(moves):
+                yield first._replace(gpus=gpus, seconds=self.seconds(gpus))
+                best = min(best, self.seconds(gpus))
+            moves += 1
+        is_open = moves < last and target < best * _SAME
+        if is_open:
+            yield self._on_whole_machines(first)
+        yield first._replace(gpus=fresh.gpus, seconds=target)
+        least = (fresh.bound or 0.0) * (1 + self._policy.slack)
+        is_first_least = first.is_fastest or first.seconds <= least
+        self.is_complete = is_first_least and not is_open and min(target, best) <= least
+
+    def _on_whole_machines(self, first: Found) -> Found:
+        """Return a repair in which all tasks of each machine that lost a GPU move to another machine."""
+        machine_of = self._cluster.topology.machine_of
+        hit = {int(machine_of[self._old[task]]) for task in self._lost if self._old[task] >= 0}
+        units: dict[int, list[int]] = defaultdict(list)
+        for task, gpu in enumerate(self._old):
+            if gpu >= 0 and (machine := int(machine_of[gpu])) in hit:
+                units[machine].append(task)
+        gpus, seconds = list(first.gpus), first.seconds
+        for unit in units.values():
+            for there in self._elsewhere(gpus, unit):
+                seconds = self._tried(gpus, unit, there, seconds)
+        return first._replace(gpus=tuple(gpus), seconds=seconds)
 
     @cached_property
     def fresh(self) -> Placement | None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.errors import AllocationError, DeadlineError
+from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.moving.held_shares import HeldShares
@@ -32,6 +32,8 @@ class RepairFront:
     """No repair of all tasks moves fewer tasks; 0 if tasks are in `unrepaired`."""
     unrepaired: Mapping[int, str] = field(default_factory=dict[int, str], hash=False)
     """The tasks for which no GPU was found, with the reason."""
+    complete: bool = False
+    """True if it is proven that no other repair has fewer moves than a plan and, within 1 %, no longer time."""
 
     @property
     def fewest(self) -> bool:
@@ -68,9 +70,9 @@ def repair(
 
     The first plan moves the fewest tasks. Tasks on healthy GPUs move only if they must: to keep a required group in one
     domain of its level, one of its tasks, the whole group, or a task in its way may move. Each further plan moves more
-    tasks so that the job communicates less. The last one may be a fresh placement by the default policy; before it, all
-    assignments of a number of moves are compared, as long as they are at most 20,000. Other jobs stay where they are,
-    and held GPUs stay held.
+    tasks so that the job communicates less. The last one may be a fresh placement by the default policy. Before it, all
+    assignments of a number of moves are compared, as long as they are at most 20,000; then machines that lost a GPU are
+    replaced as a whole. Other jobs stay where they are, and held GPUs stay held.
 
     Args:
         lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
@@ -91,17 +93,10 @@ def repair(
         leave(job_id, cluster, gpus, gone)
         with naming(f"job {job_id!r}"):
             search = RepairSearch(shares.job, gpus, cluster, end, gone)
-        found = [search.first()]
-        with suppress(DeadlineError), search.limited():
-            for one in search.further(found[0]) if further and found[0].is_whole else ():
-                if search.moves(one.gpus) <= search.moves(
-                    found[-1].gpus
-                ):  # a fresh placement may move as few
-                    found.pop()
-                found.append(one)
+        found = search.front(further=further)
     plans = [plan_of(job_id, gpus, job, gpus, one, shares, cluster.topology) for one in found]
     plans = [one for one in plans if one.replaced]
-    return RepairFront(tuple(plans), found[0].bound, found[0].unrepaired)
+    return RepairFront(tuple(plans), found[0].bound, found[0].unrepaired, search.is_complete)
 
 
 def running(job_id: str, cluster: Cluster) -> tuple[JobGraph, tuple[int, ...], HeldShares]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from topoplace import _checks
 from topoplace.cluster.new_topology import new_numbers
 from topoplace.engine.machine_policy import placed_on
-from topoplace.errors import DeadlineError, SearchTimeoutError
+from topoplace.errors import SearchTimeoutError
 from topoplace.moving.repair_search import RepairSearch
 from topoplace.moving.repairs import naming
 from topoplace.placement import Placement
@@ -41,7 +40,7 @@ def placed_again(job: JobGraph, cluster: Cluster, previous: Placement, policy: L
     if fresh is None:
         return None
     most = search.seconds(fresh.gpus) * (1 + policy.slack)
-    for found in _in_order(search):
+    for found in _in_time(search):
         if found.is_whole and found.seconds <= most:
             scores = {"communication_time": found.seconds}
             is_optimal = fresh.optimal and found.gpus == fresh.gpus
@@ -59,10 +58,8 @@ def _now(previous: Placement, cluster: Cluster) -> list[int]:
     return [now.get(gpu, -1) for gpu in previous.gpus]
 
 
-def _in_order(search: RepairSearch) -> Iterator[Found]:
-    """Yield what the search finds in its time, fewest moves first."""
-    with suppress(SearchTimeoutError, DeadlineError):
-        first = search.first()
-        yield first
-        with search.limited():
-            yield from search.further(first) if first.is_whole else ()
+def _in_time(search: RepairSearch) -> list[Found]:
+    """Return what the search finds, fewest moves first; nothing if its time is too short."""
+    with suppress(SearchTimeoutError):
+        return search.front()
+    return []
