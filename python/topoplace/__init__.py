@@ -94,6 +94,7 @@ _OF_VALUES = {
     "parsed_rates": "topology.links.nccl_rates_json:parsed",
     "parsed_topology": "topology.topology_json:parsed",
     "placed_again": "moving.staying:placed_again",
+    "placed_beside": "moving.staying:placed_beside",
     "server_environment": "launch.environment:server_environment",
     "spread": "launch.bindings:spread",
     "svg": "drawing:svg",

@@ -70,3 +70,26 @@ def test_wrong_former_places_are_named() -> None:
         tp.place(JOBS["ring"].with_(spread="rack"), tp.Cluster(RACKS), previous=before)
     with pytest.raises(ValueError, match=r"previous = \(0, 1\)"):
         tp.place(JOBS["ring"], tp.Cluster(RACKS), previous=(0, 1))  # type: ignore[arg-type]
+
+
+def test_a_new_group_goes_beside_the_running_job() -> None:
+    cluster = tp.Cluster(RACKS)
+    cluster.allocate("gang", range(32, 36))
+    cluster.allocate("other", [0, 1, 2, 3, 8, 9, 10, 11])
+    for beside, machines in ((tp.JobGraph.ring(2), {4}), (tp.JobGraph.independent(6), {4, 5})):
+        found = tp.place(beside, cluster, beside="gang")
+        assert found is not None
+        assert set(RACKS.machine_of[list(found.gpus)].tolist()) <= machines
+    ring = tp.place(tp.JobGraph.ring(6), cluster, beside="gang")
+    assert ring is not None
+    assert len(set(RACKS.machine_of[list(ring.gpus)].tolist())) == 1, "not split for being near"
+
+
+def test_wrong_neighbours_are_named() -> None:
+    cluster, job = tp.Cluster(RACKS), JOBS["ring"]
+    with pytest.raises(ValueError, match="beside = 'gang': no job of this id with GPUs runs"):
+        tp.place(job, cluster, beside="gang")
+    placement = tp.place(job, cluster)
+    cluster.allocate("gang", range(32, 36))
+    with pytest.raises(ValueError, match="previous and beside exclude each other"):
+        tp.place(job, cluster, previous=placement, beside="gang")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -85,10 +85,12 @@ def plan_of(
     found: Found,
     shares: HeldShares,
     topology: Topology,
+    lost: Iterable[int] = (),
 ) -> Reassignment:
     """Return the plan that gives a job the GPUs that were found.
 
     held: all GPUs that it holds. job: the job afterwards. old: the former GPU of each of its tasks, -1 for new ones.
+    lost: GPUs that it can use no longer.
     """
     pairs = list(enumerate(zip(old, found.gpus, strict=True)))
     replaced = {task: (was, new) for task, (was, new) in pairs if was >= 0 and new not in (was, -1)}
@@ -97,8 +99,10 @@ def plan_of(
     if not found.is_whole:
         return Reassignment(job_id, tuple(held), replaced, moved, math.inf, None, added)
     placement = Placement(found.gpus, topology=topology, job=job, hosts=shares.of(job, found.gpus), scores={})
-    given_back = tuple(sorted(set(held) - set(old)))
-    return Reassignment(job_id, tuple(held), replaced, moved, found.seconds, placement, added, given_back)
+    given_back = set(held) - set(found.gpus) - {was for was, _ in replaced.values()} - set(lost)
+    return Reassignment(
+        job_id, tuple(held), replaced, moved, found.seconds, placement, added, tuple(sorted(given_back))
+    )
 
 
 def _moved(

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.errors import AllocationError
+from topoplace.errors import AllocationError, SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.moving.held_shares import HeldShares
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.reassignment import plan_of
 from topoplace.moving.repair_search import RepairSearch
+from topoplace.moving.replicas import roles_of, without
 
 if TYPE_CHECKING:
     from topoplace.moving.reassignment import Reassignment
@@ -34,6 +35,10 @@ class RepairFront:
     """The tasks for which no GPU was found, with the reason."""
     complete: bool = False
     """True if it is proven that no other repair has fewer moves than a plan and, within 1 %, no longer time."""
+    smaller: Reassignment | None = None
+    """If tasks are in `unrepaired`: how the job goes on with as few data replicas less as are found to suffice. None if
+    it has no data replicas to give up, divides experts among them, or a host divided its CPUs.
+    """
 
     @property
     def fewest(self) -> bool:
@@ -94,9 +99,36 @@ def repair(
         with naming(f"job {job_id!r}"):
             search = RepairSearch(shares.job, gpus, cluster, end, gone)
         found = search.front(further=further)
+        smaller = None if found[0].is_whole else _smaller(job_id, job, gpus, gone, shares, cluster, end)
     plans = [plan_of(job_id, gpus, job, gpus, one, shares, cluster.topology) for one in found]
     plans = [one for one in plans if one.replaced]
-    return RepairFront(tuple(plans), found[0].bound, found[0].unrepaired, search.is_complete)
+    return RepairFront(tuple(plans), found[0].bound, found[0].unrepaired, search.is_complete, smaller)
+
+
+def _smaller(
+    job_id: str,
+    job: JobGraph,
+    gpus: tuple[int, ...],
+    gone: Collection[int],
+    shares: HeldShares,
+    cluster: Cluster,
+    end: float,
+) -> Reassignment | None:
+    """Return how a job goes on without the data replicas that lost the most tasks; None if it cannot."""
+    dimensions = job.dimensions
+    if "data" not in dimensions or "expert" in dimensions or shares.are_given:
+        return None
+    replicas = list(roles_of(job).replicas)
+    replicas.sort(key=lambda tasks: -sum(gpus[task] in gone for task in tasks))
+    hit = sum(any(gpus[task] in gone for task in tasks) for tasks in replicas)
+    for count in range(1, min(hit + 1, len(replicas))):
+        removed = {task for tasks in replicas[:count] for task in tasks}
+        rest, old = without(job, removed), [gpu for task, gpu in enumerate(gpus) if task not in removed]
+        with suppress(SearchTimeoutError):
+            found = RepairSearch(rest, old, cluster, end, gone).first()
+            if found.is_whole:
+                return plan_of(job_id, gpus, rest, old, found, shares, cluster.topology, gone)
+    return None
 
 
 def running(job_id: str, cluster: Cluster) -> tuple[JobGraph, tuple[int, ...], HeldShares]:

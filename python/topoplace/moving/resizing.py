@@ -5,22 +5,20 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.moving.reassignment import plan_of
 from topoplace.moving.repair_search import RepairSearch
 from topoplace.moving.repairs import leave, naming, running
+from topoplace.moving.replicas import Roles, roles_of
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.moving.reassignment import Reassignment
     from topoplace.topology.topology import Topology
-
-_OF_ROLES: Final = ("tensor", "context", "pipeline")
-"""The dimensions in which tasks differ in what they do; those of equal coordinates do the same with other data."""
 
 
 def resize(job_id: str, cluster: Cluster, job: JobGraph, *, timeout: float = 10.0) -> Reassignment | None:
@@ -63,35 +61,11 @@ def resize(job_id: str, cluster: Cluster, job: JobGraph, *, timeout: float = 10.
     return plan_of(job_id, gpus, job, old, found, shares, cluster.topology)
 
 
-class _Roles(NamedTuple):
-    """The tasks of a job by what they do."""
-
-    tasks: dict[tuple[int, ...], list[int]]
-    """The tasks of each role, those of the first replica first."""
-
-    @property
-    def replicas(self) -> Iterator[tuple[int, ...]]:
-        """Yield the tasks of each replica, one of each role."""
-        return zip(*self.tasks.values(), strict=False)
-
-
-def _roles(job: JobGraph) -> _Roles:
-    """Return the tasks by their coordinates along the dimensions of roles; without these, each is a replica."""
-    place = {name: dict[int, int]() for name in (*_OF_ROLES, "data")}
-    for name, found in place.items():
-        for group in job.dimensions.get(name, ()):
-            found.update({task: i for i, task in enumerate(group)})
-    roles: dict[tuple[int, ...], list[int]] = defaultdict(list)
-    for task in sorted(range(job.num_tasks), key=lambda task: place["data"].get(task, 0)):
-        roles[tuple(place[name].get(task, 0) for name in _OF_ROLES)].append(task)
-    return _Roles(dict(sorted(roles.items())))
-
-
 def _former(before: JobGraph, gpus: Sequence[int], job: JobGraph, cluster: Cluster) -> list[int]:
     """Return the former GPU of each task of `job`; -1 for a new task."""
-    was, now = _roles(before), _roles(job)
+    was, now = roles_of(before), roles_of(job)
     if was.tasks.keys() != now.tasks.keys():
-        was, now = _Roles({(): [*range(len(gpus))]}), _Roles({(): [*range(job.num_tasks)]})
+        was, now = Roles({(): [*range(len(gpus))]}), Roles({(): [*range(job.num_tasks)]})
     staying = [[gpus[task] for task in replica] for replica in was.replicas]
     surplus = len(staying) - sum(1 for _ in now.replicas)
     if surplus > 0:

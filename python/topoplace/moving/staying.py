@@ -1,13 +1,16 @@
-"""`place` for a job that ran before: on its former GPUs where that costs nothing."""
+"""`place` near to something where that costs nothing: to where a job was before, or to a running job."""
 
 from __future__ import annotations
 
+import math
 import time
+from collections.abc import Collection
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
 from topoplace import _checks
 from topoplace.cluster.new_topology import new_numbers
+from topoplace.engine.confined import confined
 from topoplace.engine.machine_policy import placed_on
 from topoplace.errors import SearchTimeoutError
 from topoplace.moving.repair_search import RepairSearch
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.moving.repair_search import Found
     from topoplace.policies.least_time.policy import LeastTime
+    from topoplace.topology.fabric import Level
 
 _SECONDS: Final = 10.0
 """Limit on the search."""
@@ -63,3 +67,32 @@ def _in_time(search: RepairSearch) -> list[Found]:
     with suppress(SearchTimeoutError):
         return search.front()
     return []
+
+
+def placed_beside(job: JobGraph, cluster: Cluster, beside: str, policy: LeastTime) -> Placement | None:
+    """Return a placement as fast as that of the policy, near a running job; None if the policy has none.
+
+    The policy decides among the machines of the running job, then in its domains, innermost level first. Times within
+    the policy's slack count as equal.
+    """
+    _checks.text(beside, "beside", ValueError)
+    topology = cluster.topology
+    near = set(topology.machine_of[list(cluster.gpus_of(beside))].tolist())
+    if not near:
+        raise ValueError(f"beside = {beside!r}: no job of this id with GPUs runs")
+    fresh = policy.place(job, cluster)
+    if fresh is None:
+        return None
+    most = fresh.time * (1 + policy.slack) if job.edges else math.inf
+    for machines in (near, *(_around(near, level) for level in topology.levels)):
+        others = [name for i, name in enumerate(topology.machine_names) if i not in machines]
+        found = confined(policy, others).place(job, cluster)
+        if found and (not job.edges or found.time <= most):
+            return found
+    return fresh
+
+
+def _around(machines: Collection[int], level: Level) -> set[int]:
+    """Return the machines in the same domains of a level as some of these."""
+    domains = {level.domains[machine] for machine in machines} - {None}
+    return {i for i, domain in enumerate(level.domains) if domain in domains or i in machines}

@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 _ROUNDING: Final = 3e-9
 _placed_again: Callable[..., Placement | None] = above("placed_again")
+_placed_beside: Callable[..., Placement | None] = above("placed_beside")
 
 
 class LeastTime(MachinePolicy):
@@ -497,7 +498,9 @@ def _chain_like(job: JobGraph) -> JobGraph:
 _DEFAULT = LeastTime()
 
 
-def place(job: JobGraph, cluster: Cluster, *, previous: Placement | None = None) -> Placement | None:
+def place(
+    job: JobGraph, cluster: Cluster, *, previous: Placement | None = None, beside: str | None = None
+) -> Placement | None:
     """Return the placement with the least communication time, by the policy least-time; None if the job must wait.
 
     The cluster does not change. For options, and for the reason why there is no placement, use the policy:
@@ -507,11 +510,15 @@ def place(job: JobGraph, cluster: Cluster, *, previous: Placement | None = None)
         previous: Where the job ran before it was requeued or updated. Tasks stay where that takes at most 1 % longer
             (the policy's slack); of such placements, the one with the fewest moves that is found is returned. GPUs keep
             their identity if the topology has changed, as for `Cluster.with_topology`.
+        beside: The id of a running job, such as that to which this one adds a group. Of placements that take at most
+            1 % longer, one is on its machines, else in its innermost domains with room.
 
     Raises:
         ValueError: Names a wrong argument, or a requirement that cannot be honoured; with `previous`, also one that
             repairs do not honour.
     """
-    return (
-        _DEFAULT.place(job, cluster) if previous is None else _placed_again(job, cluster, previous, _DEFAULT)
-    )
+    if previous is not None and beside is not None:
+        raise ValueError("previous and beside exclude each other")
+    if previous is not None:
+        return _placed_again(job, cluster, previous, _DEFAULT)
+    return _DEFAULT.place(job, cluster) if beside is None else _placed_beside(job, cluster, beside, _DEFAULT)
