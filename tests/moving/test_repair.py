@@ -54,10 +54,9 @@ def failures(draw: st.DrawFn) -> tuple[tp.Cluster, tp.JobGraph, tuple[int, ...],
         share = tp.HostShare(gpu // 2, draw(st.sampled_from([1, 2])))
         cluster.allocate(f"other{i}", tp.Placement((gpu,), topology=RACKS, hosts=(share,)))
     if cpus and draw(st.booleans()):
-        machine = draw(st.sampled_from(np.flatnonzero(cluster.hosts.free[:, 0] > 0).tolist() or [None]))
-        if machine is not None:
-            idle = tp.Placement((), topology=RACKS, hosts=(tp.HostShare(machine, 1),))
-            cluster.allocate("no GPUs", idle)
+        machine = draw(st.integers(0, 3))
+        if cluster.hosts.left(machine).cpus:
+            cluster.allocate("no GPUs", tp.Placement((), topology=RACKS, hosts=(tp.HostShare(machine, 1),)))
     return cluster, job, gpus, draw(st.lists(st.sampled_from(gpus), min_size=1, max_size=2, unique=True))
 
 

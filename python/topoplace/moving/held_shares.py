@@ -57,16 +57,22 @@ class HeldShares:
 
     def _as_host(self, job: JobGraph, machines: Sequence[int]) -> JobGraph:
         """Return the job with the CPUs and memory of its largest process for each process, which stays together."""
-        size, count = job.num_tasks, len(self._own)
-        block = size // count
-        if block * count != size:
-            raise ValueError(f"repairs do not move a job of {size} tasks in {count} processes of a host")
-        for i, share in enumerate(self._own):
-            if set(machines[i * block : (i + 1) * block]) != {share.machine}:
-                raise ValueError(f"repairs do not move CPUs that are not with their GPUs: process {i}")
+        size = job.num_tasks
+        block = self._tasks_of_each(machines)
         cpus = -(-max(millicpus(one.cpus) for one in self._own) // block)
         while cpus % _WHOLE_CPU and cpus * size % _WHOLE_CPU == 0:  # whole CPUs would be divided unevenly
             cpus += 1
         memory = -(-max(megabytes(one.memory_gb) for one in self._own) // block)
         found = job.with_(cpus=cpus_of(cpus * size) or None, memory_gb=memory * size / 1000 or None)
         return found.grouped(block, within=MACHINE) if block > 1 else found
+
+    def _tasks_of_each(self, machines: Sequence[int]) -> int:
+        """Return the number of tasks of each process. machines: of each task."""
+        size, count = len(machines), len(self._own)
+        block = size // count
+        if block * count != size:
+            raise ValueError(f"repairs do not move a job of {size} tasks in {count} processes of a host")
+        for i, share in enumerate(self._own):
+            if set(machines[i * block : (i + 1) * block]) != {share.machine}:
+                raise ValueError(f"repairs do not move CPUs that are not with their GPUs: process {i}")
+        return block

@@ -234,27 +234,34 @@ class RepairSearch:
                 room[where] = left - 1
             else:
                 gpus[task] = -1
-                if task not in unrepaired:
-                    waiting.append(task)
+                waiting.append(task)
+        moved = [task for task in waiting if task not in unrepaired]
+        self._fill(gpus, moved, room)
+        if unrepaired:
+            return Found(tuple(gpus), math.inf, 0, unrepaired)
+        return self._fast(gpus, moved, packing.bound if self._is_room_exact else len(self._lost))
+
+    def _fill(self, gpus: list[int], moved: Sequence[int], room: Mapping[tuple[int, int], int]) -> None:
+        """Give tasks GPUs of the leaves where their groups have room."""
         taken = set(gpus)
         leaves: dict[int, list[int]] = defaultdict(list)
         for (group, leaf), tasks in sorted((where, left) for where, left in room.items() if left):
             leaves[group] += [leaf] * tasks
-        for task in waiting:
+        for task in moved:
             leaf = leaves[int(self._forest.inner[task])].pop(0)
             gpus[task] = next(gpu for gpu in self._gpus_of(leaf) if gpu not in taken)
             taken.add(gpus[task])
-        if unrepaired:
-            return Found(tuple(gpus), math.inf, 0, unrepaired)
-        bound = packing.bound if self._is_room_exact else len(self._lost)
+
+    def _fast(self, gpus: Sequence[int], moved: Sequence[int], bound: int) -> Found:
+        """Return the fastest repair that is found with as many moves; after the deadline, that which is given."""
         if not self._job.edges:
-            return Found(tuple(gpus), 0.0, bound, unrepaired, is_fastest=True)
+            return Found(tuple(gpus), 0.0, bound, {}, is_fastest=True)
         with suppress(DeadlineError), self.limited():
-            if self._are_few(len(waiting)) and (best := self._fastest(len(waiting))):
-                return Found(best, self.seconds(best), bound, unrepaired, is_fastest=True)
-            best, seconds = self._improved(gpus, waiting)
-            return Found(best, seconds, bound, unrepaired)
-        return Found(tuple(gpus), self.seconds(gpus), bound, unrepaired)
+            if self._are_few(len(moved)) and (best := self._fastest(len(moved))):
+                return Found(best, self.seconds(best), bound, {}, is_fastest=True)
+            best, seconds = self._improved(gpus, moved)
+            return Found(best, seconds, bound, {})
+        return Found(tuple(gpus), self.seconds(gpus), bound, {})
 
     @property
     def _is_room_exact(self) -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -82,29 +81,34 @@ def _given_back(replicas: Sequence[Sequence[int]], count: int, cluster: Cluster)
     """Return which replicas, given by their GPUs, a job gives back: whole domains as far as possible.
 
     On each level, outermost first, the largest domain that becomes idle goes first. What is left over comes from the
-    domains in which the job has the fewest tasks.
+    machines on which the job has the fewest tasks.
     """
     leaving: set[int] = set()
-    busy = {gpu for held in cluster.allocations.values() for gpu in held}
     for domain_of in _domains(cluster.topology):
-        inside: dict[int, set[int]] = defaultdict(set)
-        for i, replica in enumerate(replicas):
-            for gpu in replica:
-                inside[domain_of[gpu]].add(i)
-        used = {domain_of[gpu] for gpu in busy}
-        tasks = Counter(domain_of[gpu] for replica in replicas for gpu in replica)
-        for domain in sorted(inside.keys() - used, key=lambda domain: (-tasks[domain], domain)):
-            if len(inside[domain] - leaving) <= count - len(leaving):
-                leaving |= inside[domain]
-
-    def fragment(i: int) -> tuple[float, int]:
-        left = Counter(machine_of[gpu] for j, one in enumerate(replicas) if j not in leaving for gpu in one)
-        return min((left[machine_of[gpu]] for gpu in replicas[i]), default=math.inf), -i
-
+        for inside in _idle_then(replicas, domain_of, cluster):
+            if len(inside - leaving) <= count - len(leaving):
+                leaving |= inside
     machine_of = cluster.topology.machine_of.tolist()
     while len(leaving) < count:
-        leaving.add(min((i for i in range(len(replicas)) if i not in leaving), key=fragment))
+        staying = [i for i in range(len(replicas)) if i not in leaving]
+        tasks = Counter(machine_of[gpu] for i in staying for gpu in replicas[i])
+        leaving.add(min(reversed(staying), key=lambda i: min(tasks[machine_of[gpu]] for gpu in replicas[i])))
     return leaving
+
+
+def _idle_then(
+    replicas: Sequence[Sequence[int]], domain_of: Sequence[int], cluster: Cluster
+) -> list[set[int]]:
+    """Return the replicas in each domain that no other job uses, the domains with the most tasks first."""
+    used = {domain_of[gpu] for held in cluster.allocations.values() for gpu in held}
+    inside: dict[int, set[int]] = defaultdict(set)
+    tasks: Counter[int] = Counter()
+    for i, replica in enumerate(replicas):
+        for domain in map(domain_of.__getitem__, replica):
+            inside[domain].add(i)
+            tasks[domain] += 1
+    order = sorted(inside.keys() - used, key=lambda domain: (-tasks[domain], domain))
+    return [inside[domain] for domain in order]
 
 
 def _domains(topology: Topology) -> Iterable[Sequence[int]]:
