@@ -352,3 +352,22 @@ def test_a_replica_is_given_up_for_another_one() -> None:
 def test_experts_are_not_given_up() -> None:
     cluster = running(tp.Cluster(RACKS), tp.JobGraph.parallel(data=8, expert=4), tuple(range(8)))
     assert tp.repair("gang", cluster, lost=[0]).smaller is None
+
+
+def test_gpus_that_are_free_soon_are_waited_for() -> None:
+    cluster = running(tp.Cluster(RACKS), tp.JobGraph.ring(2), (0, 1))
+    for i, gpus in enumerate([(2, 3), (4, 5), (6, 7)]):
+        cluster.allocate(f"other{i}", gpus)
+    front = tp.repair("gang", cluster, lost=[1], soon={"other2": 60, "other1": 30.5})
+    assert not front.plans
+    assert front.waiting is not None
+    assert (front.waiting.wait, front.waiting.replaced) == (30.5, {1: (1, 4)})
+    with pytest.raises(AllocationError, match=r"gpus\[1\] = 4 is held by job 'other1'"):
+        front.waiting.carry_out(cluster)
+    assert cluster.gpus_of("gang") == (0, 1)
+    cluster.release("other0")
+    assert tp.repair("gang", cluster, lost=[1], soon={"other1": 30}).waiting is None
+    with pytest.raises(ValueError, match=r"soon\['gang'\]: no other job of this id runs"):
+        tp.repair("gang", cluster, lost=[1], soon={"gang": 30})
+    with pytest.raises(ValueError, match=r"soon\['other1'\] = -1"):
+        tp.repair("gang", cluster, lost=[1], soon={"other1": -1})

@@ -53,6 +53,8 @@ class Reassignment:
     """The GPU of each new task of a job that grows."""
     given_back: tuple[int, ...] = ()
     """The GPUs that a job gives back as it shrinks, ascending."""
+    wait: float = 0.0
+    """Seconds until other jobs have left the GPUs of the plan, which cannot be carried out before."""
 
     def carry_out(self, cluster: Cluster) -> None:
         """Give the job its new GPUs, all at once: no other job can get one of them in between.

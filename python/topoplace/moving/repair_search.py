@@ -49,7 +49,7 @@ _MOST_SWAPPED: Final = 64
 """Largest number of GPUs that are tried for one task after another."""
 _MOST_ALIKE: Final = 4
 """Largest number of leaves that are tried for tasks that move together, of those equally near."""
-_SAME: Final = 1 - 1e-9
+SAME: Final = 1 - 1e-9
 """A time is shorter than another only if it is less than this share of it."""
 _NONE: Final = (math.inf, ())
 _NO_GPU: Final = "no GPU that it may use is left"
@@ -110,6 +110,7 @@ class RepairSearch:
                 raise ValueError(f"repairs do not honour {name}")
         policy = policy or LeastTime()
         self._job, self._old, self._cluster, self._policy, self._end = job, tuple(gpus), cluster, policy, end
+        self._gone = lost
         view = policy.checked_view(job, cluster)
         request = view.request(job)
         offers = offers_of(policy.max_tasks, request, view)
@@ -142,6 +143,10 @@ class RepairSearch:
         if left.intersection(self._cluster.topology.machine_of[list(self._old)].tolist()):
             raise ValueError("repairs do not choose fixed partitions of GPUs")
         return simple
+
+    def again(self) -> RepairSearch:
+        """Return the same search in the present state of the cluster."""
+        return RepairSearch(self._job, self._old, self._cluster, self._end, self._gone, self._policy)
 
     def limited(self) -> AbstractContextManager[None]:
         """Open a `with` block in which DeadlineError is raised after the end."""
@@ -295,7 +300,7 @@ class RepairSearch:
         for unit in self._units(gpus, moved):
             for there in self._elsewhere(best, unit):
                 seconds = self._tried(best, unit, there, seconds)
-                if seconds * _SAME <= enough:
+                if seconds * SAME <= enough:
                     return tuple(best), seconds
         return self._one_by_one(best, moved, min(seconds, self.seconds(best)), enough)
 
@@ -304,7 +309,7 @@ class RepairSearch:
     ) -> tuple[tuple[int, ...], float]:
         """Move each task to another GPU while that is faster, until the time is `enough`; return GPUs and time."""
         is_better = bool(moved)
-        while is_better and seconds * _SAME > enough:
+        while is_better and seconds * SAME > enough:
             before = seconds
             for task in moved:
                 for gpu in self._near(best, task):
@@ -320,7 +325,7 @@ class RepairSearch:
         check_deadline()
         here = [gpus[task] for task in tasks]
         self._put(gpus, tasks, there)
-        if self._is_hosted(gpus) and (tried := self.seconds(gpus)) < seconds * _SAME:
+        if self._is_hosted(gpus) and (tried := self.seconds(gpus)) < seconds * SAME:
             return tried
         self._put(gpus, tasks, here)
         return seconds
@@ -441,7 +446,7 @@ class RepairSearch:
         found.sort(key=lambda one: (self.moves(one.gpus), one.seconds))
         front = found[:1]
         for one in found[1:]:
-            if one.seconds < front[-1].seconds * _SAME:
+            if one.seconds < front[-1].seconds * SAME:
                 front.append(one)
         return front
 
@@ -457,12 +462,12 @@ class RepairSearch:
             return
         target, best = self.seconds(fresh.gpus), first.seconds
         moves, last = self.moves(first.gpus) + 1, self.moves(fresh.gpus)
-        while moves < last and target < best * _SAME and self._are_few(moves):
+        while moves < last and target < best * SAME and self._are_few(moves):
             if gpus := self._fastest(moves):
                 yield first._replace(gpus=gpus, seconds=self.seconds(gpus))
                 best = min(best, self.seconds(gpus))
             moves += 1
-        is_open = moves < last and target < best * _SAME
+        is_open = moves < last and target < best * SAME
         if is_open:
             yield self._on_whole_machines(first)
         yield first._replace(gpus=fresh.gpus, seconds=target)
@@ -520,7 +525,7 @@ class RepairSearch:
             if not self._is_allowed(tried):
                 continue
             seconds, key = self.seconds(tried), self._upheaval(tried)
-            if best is None or seconds < least * _SAME or (seconds * _SAME < least and key < least_key):
+            if best is None or seconds < least * SAME or (seconds * SAME < least and key < least_key):
                 best, least, least_key = tried, min(seconds, least), key
         return best
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
@@ -16,11 +16,12 @@ from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.moving.held_shares import HeldShares
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.reassignment import plan_of
-from topoplace.moving.repair_search import RepairSearch
+from topoplace.moving.repair_search import SAME, RepairSearch
 from topoplace.moving.replicas import roles_of, without
 
 if TYPE_CHECKING:
     from topoplace.moving.reassignment import Reassignment
+    from topoplace.moving.repair_search import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,10 @@ class RepairFront:
     smaller: Reassignment | None = None
     """If tasks are in `unrepaired`: how the job goes on with as few data replicas less as are found to suffice. None if
     it has no data replicas to give up, divides experts among them, or a host divided its CPUs.
+    """
+    waiting: Reassignment | None = None
+    """As jobs in `soon` end, the first plan that repairs more tasks than the first of `plans`, moves fewer, or moves as
+    many and is faster; None if there is none.
     """
 
     @property
@@ -68,6 +73,7 @@ def repair(
     cluster: Cluster,
     *,
     lost: Iterable[int] | None = None,
+    soon: Mapping[str, float] | None = None,
     further: bool = True,
     timeout: float = 10.0,
 ) -> RepairFront:
@@ -81,6 +87,7 @@ def repair(
 
     Args:
         lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
+        soon: Other jobs that end, with the seconds until then; see `RepairFront.waiting`.
         further: False returns the plan with the fewest moves alone, sooner.
         timeout: Seconds after which the plans found so far are returned.
 
@@ -94,15 +101,20 @@ def repair(
     _checks.flag(further, "further", ValueError)
     job, gpus, shares = running(job_id, cluster)
     gone = _lost(lost, gpus, cluster, job_id)
+    awaited = _soon(soon, cluster, job_id)
     with cluster.what_if():
         leave(job_id, cluster, gpus, gone)
         with naming(f"job {job_id!r}"):
             search = RepairSearch(shares.job, gpus, cluster, end, gone)
         found = search.front(further=further)
         smaller = None if found[0].is_whole else _smaller(job_id, job, gpus, gone, shares, cluster, end)
+        later, wait = _later(search, found[0], awaited, cluster)
     plans = [plan_of(job_id, gpus, job, gpus, one, shares, cluster.topology) for one in found]
     plans = [one for one in plans if one.replaced]
-    return RepairFront(tuple(plans), found[0].bound, found[0].unrepaired, search.is_complete, smaller)
+    waiting = later and replace(plan_of(job_id, gpus, job, gpus, later, shares, cluster.topology), wait=wait)
+    return RepairFront(
+        tuple(plans), found[0].bound, found[0].unrepaired, search.is_complete, smaller, waiting
+    )
 
 
 def _smaller(
@@ -169,6 +181,33 @@ def leave(job_id: str, cluster: Cluster, gpus: Iterable[int], gone: Iterable[int
     machines = sorted(set(cluster.topology.machine_of[kept].tolist()))
     cluster.native.undrain(kept, machines)
     cluster.native.unhold(kept, machines)
+
+
+def _soon(soon: Mapping[str, float] | None, cluster: Cluster, job_id: str) -> list[tuple[float, str]]:
+    """Return when each job in `soon` ends, in seconds, the first one first."""
+    if soon is None:
+        return []
+    _checks.instance(soon, Mapping, "soon", ValueError)
+    for other, seconds in soon.items():
+        _checks.real(seconds, f"soon[{other!r}]", ValueError)
+        if other == job_id or not cluster.runs(other):
+            raise ValueError(f"soon[{other!r}]: no other job of this id runs")
+    return sorted((float(seconds), other) for other, seconds in soon.items())
+
+
+def _later(
+    search: RepairSearch, now: Found, awaited: Iterable[tuple[float, str]], cluster: Cluster
+) -> tuple[Found | None, float]:
+    """Return the first repair that is better than the present one as jobs end, and the seconds until then."""
+    for seconds, other in awaited:
+        cluster.release(other)
+        found = search.again().first()
+        fewer = len(found.unrepaired) - len(now.unrepaired) or search.moves(found.gpus) - search.moves(
+            now.gpus
+        )
+        if fewer < 0 or (fewer == 0 and found.is_whole and found.seconds < now.seconds * SAME):
+            return found, seconds
+    return None, 0.0
 
 
 def _lost(lost: Iterable[int] | None, gpus: tuple[int, ...], cluster: Cluster, job_id: str) -> frozenset[int]:
