@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ def changes(shared: Path) -> list[dict[str, Any]]:
 
 
 def test_no_change_moves_more_pods_or_uses_more_nodes(
-    changes: list[dict[str, Any]], record_property: pytest.RecordProperty
+    changes: list[dict[str, Any]], record_property: Callable[[str, object], None]
 ) -> None:
     faults: list[str] = []
     seen, better = 0, list[str]()
