@@ -371,3 +371,29 @@ def test_gpus_that_are_free_soon_are_waited_for() -> None:
         tp.repair("gang", cluster, lost=[1], soon={"gang": 30})
     with pytest.raises(ValueError, match=r"soon\['other1'\] = -1"):
         tp.repair("gang", cluster, lost=[1], soon={"other1": -1})
+
+
+def test_other_jobs_make_way_within_a_budget() -> None:
+    job = tp.JobGraph.ring(2).with_(single_machine=True)
+    cluster = running(tp.Cluster(RACKS), job, (0, 1))
+    for i, gpu in enumerate([2, 4, 6]):
+        cluster.allocate(f"one{i}", [gpu], tp.JobGraph.ring(1))
+    assert tp.repair("gang", cluster, lost=[1]).making_way is None
+    plan = tp.repair("gang", cluster, lost=[1], budget=1).making_way
+    assert plan is not None
+    assert plan.replaced.keys() == {0, 1}
+    (other,) = plan.others
+    assert set(plan.placement.gpus) == {cluster.gpus_of(other)[0], cluster.gpus_of(other)[0] + 1}  # type: ignore[union-attr]
+    plan.carry_out(cluster)
+    assert cluster.gpus_of(other) == plan.others[other].gpus  # type: ignore[union-attr]
+    cluster.allocate("last", cluster.free_gpus(), None)
+    lost = [cluster.gpus_of("gang")[0]]
+    costs = MoveCosts(preempt_per_gpu=5, factors={"last": 9})
+    plan = tp.repair("gang", cluster, lost=lost, budget=10, costs=costs).making_way
+    assert plan is not None
+    assert list(plan.others.values()) == [None, None]
+    assert tp.repair("gang", cluster, lost=lost, budget=9, costs=costs).making_way is None
+    plan.carry_out(cluster)
+    assert not set(plan.others) & set(cluster.allocations)
+    with pytest.raises(ValueError, match="budget = -1"):
+        tp.repair("gang", cluster, budget=-1)

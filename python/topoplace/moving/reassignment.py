@@ -55,9 +55,11 @@ class Reassignment:
     """The GPUs that a job gives back as it shrinks, ascending."""
     wait: float = 0.0
     """Seconds until other jobs have left the GPUs of the plan, which cannot be carried out before."""
+    others: Mapping[str, Placement | None] = field(default_factory=dict[str, Placement | None], hash=False)
+    """Where other jobs go that make way; None for those that stop."""
 
     def carry_out(self, cluster: Cluster) -> None:
-        """Give the job its new GPUs, all at once: no other job can get one of them in between.
+        """Give the job its new GPUs, and others theirs, all at once: nobody can get one of them in between.
 
         Raises:
             AllocationError: The job does not hold the GPUs that the plan expects, another job has one of the new ones,
@@ -72,11 +74,15 @@ class Reassignment:
         for new in (*(new for _, new in self.replaced.values()), *self.added.values()):
             if new in closed:
                 raise AllocationError(f"GPU {new} is out of service")
+        jobs = {job_id: cluster.jobs.get(job_id) for job_id in self.others}
         with cluster.transaction():
-            cluster.release(self.job_id)
-            cluster.record(
-                self.job_id, self.placement, self.placement.job
-            )  # it may stay on GPUs out of service
+            for job_id in (self.job_id, *self.others):
+                cluster.release(job_id)
+            placement = self.placement
+            cluster.record(self.job_id, placement, placement.job)  # it may stay on GPUs out of service
+            for job_id, other in self.others.items():
+                if other is not None:
+                    cluster.allocate(job_id, other, jobs[job_id])
 
 
 def plan_of(

@@ -380,7 +380,8 @@ class RepairSearch:
         room = domains.left()
         has_room = np.bincount(np.delete(leaves, task), minlength=len(room)) < room
         has_room &= self._beside_groups(leaves, [task])
-        allowed = (self._leaf_of >= 0) & has_room[self._leaf_of - domains.first_leaf]
+        allowed = self._leaf_of >= 0
+        allowed[allowed] = has_room[self._leaf_of[allowed] - domains.first_leaf]
         allowed[list(gpus)] = False
         free = np.flatnonzero(allowed)
         is_used = np.isin(machine_of[free], machine_of[list(gpus)])

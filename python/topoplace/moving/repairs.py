@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.errors import AllocationError, SearchTimeoutError
+from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
+from topoplace.moving.broken_jobs import BrokenJob
 from topoplace.moving.held_shares import HeldShares
 from topoplace.moving.move_costs import MoveCosts
-from topoplace.moving.reassignment import plan_of
-from topoplace.moving.repair_search import SAME, RepairSearch
-from topoplace.moving.replicas import roles_of, without
 
 if TYPE_CHECKING:
     from topoplace.moving.reassignment import Reassignment
-    from topoplace.moving.repair_search import Found
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +41,10 @@ class RepairFront:
     waiting: Reassignment | None = None
     """As jobs in `soon` end, the first plan that repairs more tasks than the first of `plans`, moves fewer, or moves as
     many and is faster; None if there is none.
+    """
+    making_way: Reassignment | None = None
+    """If tasks are in `unrepaired`: the cheapest plan that is found within `budget` in which one or two other jobs make
+    way.
     """
 
     @property
@@ -74,6 +76,8 @@ def repair(
     *,
     lost: Iterable[int] | None = None,
     soon: Mapping[str, float] | None = None,
+    budget: float = 0.0,
+    costs: MoveCosts | None = None,
     further: bool = True,
     timeout: float = 10.0,
 ) -> RepairFront:
@@ -88,6 +92,8 @@ def repair(
     Args:
         lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
         soon: Other jobs that end, with the seconds until then; see `RepairFront.waiting`.
+        budget: Largest cost of other jobs that move or stop; see `RepairFront.making_way`.
+        costs: What it costs to move or stop them. None means `MoveCosts()`.
         further: False returns the plan with the fewest moves alone, sooner.
         timeout: Seconds after which the plans found so far are returned.
 
@@ -99,48 +105,25 @@ def repair(
     """
     end = time.monotonic() + _checks.positive(timeout, "timeout", ValueError)
     _checks.flag(further, "further", ValueError)
+    allowed = _checks.real(budget, "budget", ValueError, high=math.inf)
+    costs = MoveCosts() if costs is None else costs
+    _checks.instance(costs, MoveCosts, "costs", ValueError)
     job, gpus, shares = running(job_id, cluster)
-    gone = _lost(lost, gpus, cluster, job_id)
-    awaited = _soon(soon, cluster, job_id)
+    broken = BrokenJob(job_id, job, gpus, _lost(lost, gpus, cluster, job_id), shares, cluster, end)
+    ending = _soon(soon, cluster, job_id)
     with cluster.what_if():
-        leave(job_id, cluster, gpus, gone)
+        leave(job_id, cluster, gpus, broken.lost)
         with naming(f"job {job_id!r}"):
-            search = RepairSearch(shares.job, gpus, cluster, end, gone)
+            search = broken.search()
         found = search.front(further=further)
-        smaller = None if found[0].is_whole else _smaller(job_id, job, gpus, gone, shares, cluster, end)
-        later, wait = _later(search, found[0], awaited, cluster)
-    plans = [plan_of(job_id, gpus, job, gpus, one, shares, cluster.topology) for one in found]
-    plans = [one for one in plans if one.replaced]
-    waiting = later and replace(plan_of(job_id, gpus, job, gpus, later, shares, cluster.topology), wait=wait)
+        first = found[0]
+        smaller = None if first.is_whole else broken.smaller()
+        making_way = None if first.is_whole or not allowed else broken.others(allowed, costs)
+        waiting = broken.later(first, ending)
+    plans = [plan for one in found if (plan := broken.plan(one)).replaced]
     return RepairFront(
-        tuple(plans), found[0].bound, found[0].unrepaired, search.is_complete, smaller, waiting
+        tuple(plans), first.bound, first.unrepaired, search.is_complete, smaller, waiting, making_way
     )
-
-
-def _smaller(
-    job_id: str,
-    job: JobGraph,
-    gpus: tuple[int, ...],
-    gone: Collection[int],
-    shares: HeldShares,
-    cluster: Cluster,
-    end: float,
-) -> Reassignment | None:
-    """Return how a job goes on without the data replicas that lost the most tasks; None if it cannot."""
-    dimensions = job.dimensions
-    if "data" not in dimensions or "expert" in dimensions or shares.are_given:
-        return None
-    replicas = list(roles_of(job).replicas)
-    replicas.sort(key=lambda tasks: -sum(gpus[task] in gone for task in tasks))
-    hit = sum(any(gpus[task] in gone for task in tasks) for tasks in replicas)
-    for count in range(1, min(hit + 1, len(replicas))):
-        removed = {task for tasks in replicas[:count] for task in tasks}
-        rest, old = without(job, removed), [gpu for task, gpu in enumerate(gpus) if task not in removed]
-        with suppress(SearchTimeoutError):
-            found = RepairSearch(rest, old, cluster, end, gone).first()
-            if found.is_whole:
-                return plan_of(job_id, gpus, rest, old, found, shares, cluster.topology, gone)
-    return None
 
 
 def running(job_id: str, cluster: Cluster) -> tuple[JobGraph, tuple[int, ...], HeldShares]:
@@ -193,21 +176,6 @@ def _soon(soon: Mapping[str, float] | None, cluster: Cluster, job_id: str) -> li
         if other == job_id or not cluster.runs(other):
             raise ValueError(f"soon[{other!r}]: no other job of this id runs")
     return sorted((float(seconds), other) for other, seconds in soon.items())
-
-
-def _later(
-    search: RepairSearch, now: Found, awaited: Iterable[tuple[float, str]], cluster: Cluster
-) -> tuple[Found | None, float]:
-    """Return the first repair that is better than the present one as jobs end, and the seconds until then."""
-    for seconds, other in awaited:
-        cluster.release(other)
-        found = search.again().first()
-        fewer = len(found.unrepaired) - len(now.unrepaired) or search.moves(found.gpus) - search.moves(
-            now.gpus
-        )
-        if fewer < 0 or (fewer == 0 and found.is_whole and found.seconds < now.seconds * SAME):
-            return found, seconds
-    return None, 0.0
 
 
 def _lost(lost: Iterable[int] | None, gpus: tuple[int, ...], cluster: Cluster, job_id: str) -> frozenset[int]:

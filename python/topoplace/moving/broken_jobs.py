@@ -1,0 +1,125 @@
+"""A job that lost GPUs, and what helps if the free GPUs do not suffice: fewer replicas, time, or other jobs' GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import TYPE_CHECKING, Final
+
+from topoplace import policies
+from topoplace.errors import DeadlineError, SearchTimeoutError
+from topoplace.moving.movers import FORBIDDEN, MOVE, PREEMPT, movers_of
+from topoplace.moving.reassignment import plan_of
+from topoplace.moving.repair_search import SAME, RepairSearch
+from topoplace.moving.replicas import roles_of, without
+from topoplace.placement import Placement
+
+if TYPE_CHECKING:
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.moving.held_shares import HeldShares
+    from topoplace.moving.move_costs import MoveCosts
+    from topoplace.moving.movers import Mover
+    from topoplace.moving.reassignment import Reassignment
+    from topoplace.moving.repair_search import Found
+
+_MOST_IN_PAIRS: Final = 100
+"""Largest number of ways in which a job can leave that are combined with one another."""
+
+
+@dataclass(frozen=True, slots=True)
+class BrokenJob:
+    """A job that has left the cluster after a failure."""
+
+    job_id: str
+    job: JobGraph
+    gpus: tuple[int, ...]
+    lost: Collection[int]
+    shares: HeldShares
+    cluster: Cluster
+    end: float
+    """When searches end, in seconds of `time.monotonic`."""
+
+    def search(self) -> RepairSearch:
+        """Return the search in the present state of the cluster."""
+        return RepairSearch(self.shares.job, self.gpus, self.cluster, self.end, self.lost)
+
+    def plan(self, found: Found) -> Reassignment:
+        """Return the plan for what a search found."""
+        return plan_of(self.job_id, self.gpus, self.job, self.gpus, found, self.shares, self.cluster.topology)
+
+    def smaller(self) -> Reassignment | None:
+        """Return how the job goes on without the data replicas that lost the most tasks; None if it cannot."""
+        dimensions, gpus = self.job.dimensions, self.gpus
+        if "data" not in dimensions or "expert" in dimensions or self.shares.are_given:
+            return None
+        replicas = list(roles_of(self.job).replicas)
+        replicas.sort(key=lambda tasks: -sum(gpus[task] in self.lost for task in tasks))
+        hit = sum(any(gpus[task] in self.lost for task in tasks) for tasks in replicas)
+        for count in range(1, min(hit + 1, len(replicas))):
+            removed = {task for tasks in replicas[:count] for task in tasks}
+            rest, old = without(self.job, removed), [gpu for i, gpu in enumerate(gpus) if i not in removed]
+            with suppress(SearchTimeoutError):
+                found = RepairSearch(rest, old, self.cluster, self.end, self.lost).first()
+                if found.is_whole:
+                    topology = self.cluster.topology
+                    return plan_of(self.job_id, gpus, rest, old, found, self.shares, topology, self.lost)
+        return None
+
+    def later(self, now: Found, ending: Iterable[tuple[float, str]]) -> Reassignment | None:
+        """Return the first plan that is better than the present one as jobs end, given with the seconds until then."""
+        with self.cluster.what_if(), suppress(SearchTimeoutError):
+            for seconds, other in ending:
+                self.cluster.release(other)
+                search = self.search()
+                found = search.first()
+                fewer = len(found.unrepaired) - len(now.unrepaired)
+                fewer = fewer or search.moves(found.gpus) - search.moves(now.gpus)
+                if fewer < 0 or (fewer == 0 and found.is_whole and found.seconds < now.seconds * SAME):
+                    return replace(self.plan(found), wait=seconds)
+        return None
+
+    def others(self, budget: float, costs: MoveCosts) -> Reassignment | None:
+        """Return the cheapest plan in which a few other jobs move or stop; None if none is found in time."""
+        with suppress(SearchTimeoutError, DeadlineError), self.search().limited():
+            for cost, leaving in _by_cost(movers_of(self.cluster, None, costs)):
+                if cost > budget:
+                    break
+                if plan := self._without(leaving):
+                    return plan
+        return None
+
+    def _without(self, leaving: Iterable[tuple[Mover, int]]) -> Reassignment | None:
+        """Return the plan if these jobs move or stop; None if the job or one that moves has no room then."""
+        cluster = self.cluster
+        with cluster.what_if():
+            for mover, _ in leaving:
+                cluster.release(mover.job_id)
+            found = self.search().first()
+            if not found.is_whole:
+                return None
+            plan = self.plan(found)
+            assert plan.placement is not None
+            cluster.record(self.job_id, plan.placement, self.job)
+            others = {mover.job_id: self._again(mover) if level == MOVE else None for mover, level in leaving}
+        is_lost = any(level == MOVE and others[mover.job_id] is None for mover, level in leaving)
+        return None if is_lost else replace(plan, others=others)
+
+    def _again(self, mover: Mover) -> Placement | None:
+        """Start a job again that had to leave, and return where; None if there is no room."""
+        found = policies.get(policies.DEFAULT).place(mover.job, self.cluster)
+        if found is not None:
+            self.cluster.allocate(mover.job_id, found, self.cluster.jobs.get(mover.job_id))
+        return found
+
+
+def _by_cost(movers: Iterable[Mover]) -> Iterator[tuple[float, list[tuple[Mover, int]]]]:
+    """Yield one or two jobs, with how they leave, the cheapest first; pairs only of those that are cheap."""
+    ways = [(mover.costs[level], mover, level) for mover in movers for level in (MOVE, PREEMPT)]
+    ways = sorted((way for way in ways if way[0] < FORBIDDEN), key=lambda way: (way[0], way[1].job_id))
+    pairs = combinations(ways[:_MOST_IN_PAIRS], 2)
+    chosen = [(one,) for one in ways] + [(a, b) for a, b in pairs if a[1] is not b[1]]
+    for some in sorted(chosen, key=lambda some: sum(cost for cost, _, _ in some)):
+        yield sum(cost for cost, _, _ in some), [(mover, level) for _, mover, level in some]
