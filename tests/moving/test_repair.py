@@ -386,9 +386,10 @@ def test_other_jobs_make_way_within_a_budget() -> None:
     assert set(plan.placement.gpus) == {cluster.gpus_of(other)[0], cluster.gpus_of(other)[0] + 1}  # type: ignore[union-attr]
     plan.carry_out(cluster)
     assert cluster.gpus_of(other) == plan.others[other].gpus  # type: ignore[union-attr]
-    cluster.allocate("last", cluster.free_gpus(), None)
+    for gpu in cluster.free_gpus():
+        cluster.allocate(f"last{gpu}", [gpu])
     lost = [cluster.gpus_of("gang")[0]]
-    costs = MoveCosts(preempt_per_gpu=5, factors={"last": 9})
+    costs = MoveCosts(preempt_per_gpu=5)
     plan = tp.repair("gang", cluster, lost=lost, budget=10, costs=costs).making_way
     assert plan is not None
     assert list(plan.others.values()) == [None, None]
