@@ -390,11 +390,12 @@ def test_other_jobs_make_way_within_a_budget() -> None:
         cluster.allocate(f"last{gpu}", [gpu])
     lost = [cluster.gpus_of("gang")[0]]
     costs = MoveCosts(preempt_per_gpu=5)
-    plan = tp.repair("gang", cluster, lost=lost, budget=10, costs=costs).making_way
+    plan = tp.repair("gang", cluster, lost=lost, budget=6, costs=costs).making_way
     assert plan is not None
-    assert list(plan.others.values()) == [None, None]
-    assert tp.repair("gang", cluster, lost=lost, budget=9, costs=costs).making_way is None
+    moved, stopped = sorted(plan.others, key=lambda other: plan.others[other] is None)
+    assert tp.repair("gang", cluster, lost=lost, budget=5, costs=costs).making_way is None
     plan.carry_out(cluster)
-    assert not set(plan.others) & set(cluster.allocations)
+    assert moved in cluster.allocations
+    assert stopped not in cluster.allocations
     with pytest.raises(ValueError, match="budget = -1"):
         tp.repair("gang", cluster, budget=-1)
