@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property, lru_cache
-from itertools import combinations, permutations
+from itertools import combinations, islice, permutations
 from operator import eq, ne
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -454,8 +454,8 @@ class RepairSearch:
     def _further(self, first: Found) -> Iterator[Found]:
         """Yield repairs with more moves than the first.
 
-        For each number of moves, all assignments are compared if they are few; else whole machines are replaced. The
-        last one is a fresh placement.
+        For each number of moves, all assignments are compared if they are few; else neighbours of the lost tasks move
+        along. The last one is a fresh placement.
         """
         fresh = self.fresh if self._job.edges else None
         if fresh is None:
@@ -470,25 +470,31 @@ class RepairSearch:
             moves += 1
         is_open = moves < last and target < best * SAME
         if is_open:
-            yield self._on_whole_machines(first)
+            yield from self._with_neighbours(first)
         yield first._replace(gpus=fresh.gpus, seconds=target)
         least = (fresh.bound or 0.0) * (1 + self._policy.slack)
         is_first_least = first.is_fastest or first.seconds <= least
         self.is_complete = is_first_least and not is_open and min(target, best) <= least
 
-    def _on_whole_machines(self, first: Found) -> Found:
-        """Return a repair in which all tasks of each machine that lost a GPU move to another machine."""
+    def _with_neighbours(self, first: Found) -> Iterator[Found]:
+        """Yield repairs in which more and more tasks of the machines that lost a GPU move along to one machine."""
         machine_of = self._cluster.topology.machine_of
-        hit = {int(machine_of[self._old[task]]) for task in self._lost if self._old[task] >= 0}
         units: dict[int, list[int]] = defaultdict(list)
-        for task, gpu in enumerate(self._old):
-            if gpu >= 0 and (machine := int(machine_of[gpu])) in hit:
-                units[machine].append(task)
-        gpus, seconds = list(first.gpus), first.seconds
-        for unit in units.values():
-            for there in self._elsewhere(gpus, unit):
-                seconds = self._tried(gpus, unit, there, seconds)
-        return first._replace(gpus=tuple(gpus), seconds=seconds)
+        for task in self._lost:
+            if self._old[task] >= 0:
+                units[int(machine_of[self._old[task]])].append(task)
+        others: dict[int, list[int]] = defaultdict(list)
+        for task in np.flatnonzero(self._leaf >= 0).tolist():
+            if (machine := int(machine_of[self._old[task]])) in units:
+                others[machine].append(task)
+        for count in range(1, max(map(len, others.values()), default=0) + 1):
+            gpus, seconds = list(first.gpus), first.seconds
+            for machine, unit in units.items():
+                for there in islice(
+                    self._elsewhere(gpus, along := unit + others[machine][-count:]), _MOST_ALIKE
+                ):
+                    seconds = self._tried(gpus, along, there, seconds)
+            yield first._replace(gpus=tuple(gpus), seconds=seconds)
 
     @cached_property
     def fresh(self) -> Placement | None:

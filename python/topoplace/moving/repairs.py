@@ -86,8 +86,8 @@ def repair(
     The first plan moves the fewest tasks. Tasks on healthy GPUs move only if they must: to keep a required group in one
     domain of its level, one of its tasks, the whole group, or a task in its way may move. Each further plan moves more
     tasks so that the job communicates less. The last one may be a fresh placement by the default policy. Before it, all
-    assignments of a number of moves are compared, as long as they are at most 20,000; then machines that lost a GPU are
-    replaced as a whole. Other jobs stay where they are, and held GPUs stay held.
+    assignments of a number of moves are compared, as long as they are at most 20,000; else more and more tasks of the
+    machines that lost a GPU move along. Other jobs stay where they are, and held GPUs stay held.
 
     Args:
         lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
