@@ -20,7 +20,7 @@ from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.gangs.packing import DomainTree, Forest
 from topoplace.engine.level_chain import required_of
 from topoplace.engine.machines.machine_class import members
-from topoplace.errors import DeadlineError
+from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.groups import SOCKET
 from topoplace.kernels.limits import check_deadline, deadline
 from topoplace.objectives.communication import communication_time
@@ -165,22 +165,33 @@ class RepairSearch:
         left: list[int] = []
         unrepaired: dict[int, str] = {}
         for task in sorted(lost, key=self._moves_alone):
-            if self._repacked([*left, task]) is None:
+            found = self._in_part([*left, task])
+            if found is None:
                 unrepaired[task] = self._why(task)
             else:
                 left.append(task)
-        packing = self._repacked(left)
+                packing = found
+        packing = packing or self._in_part([])
         if packing is None:  # not even the tasks on healthy GPUs can be as the groups require
             return Found(self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, _TORN))
         return self._assigned(packing, unrepaired)
 
     def _moves_alone(self, task: int) -> float:
         """Return how many moves it takes to give this task alone a GPU; infinite if none do."""
-        found = self._repacked([task])
+        found = self._in_part([task])
         return found.moved if found else math.inf
 
-    def _repacked(self, lost: Sequence[int]) -> kernels.GroupRepacking | None:
-        """Return where all tasks go if, of those without a GPU, only `lost` get one; None if that is impossible."""
+    def _in_part(self, lost: Sequence[int]) -> kernels.GroupRepacking | None:
+        """Return `_repacked` of some of the tasks; None also if it takes more than their part of the time."""
+        with suppress(SearchTimeoutError):
+            return self._repacked(lost, parts=2 * len(self._lost))
+        return None
+
+    def _repacked(self, lost: Sequence[int], parts: int = 1) -> kernels.GroupRepacking | None:
+        """Return where all tasks go if, of those without a GPU, only `lost` get one; None if that is impossible.
+
+        parts: how many such searches share the time that is left.
+        """
         inner, domains = self._forest.inner, self._domains
         own = np.bincount(inner[self._leaf >= 0], minlength=len(self._forest.parent))
         own += np.bincount(inner[lost], minlength=len(own))
@@ -194,7 +205,7 @@ class RepairSearch:
             self._forest.depth,
             own,
             kept,
-            timeout=max(1e-3, self._end - time.monotonic()),
+            timeout=max(1e-3, (self._end - time.monotonic()) / parts),
         )
 
     @property
