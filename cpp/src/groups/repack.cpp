@@ -1,5 +1,4 @@
-// Group repacking by branch and bound. Whether there is any packing, the search for packings says first, and
-// what it finds is the answer if no better one is found in time. Without the rule that a group is inside one
+// Group repacking by branch and bound. Without the rule that a group is inside one
 // domain, the fewest moves are a minimum-cost flow (moves_flow.hpp). Where the flow puts a group into several
 // domains, the search tries the domains of the group's depth one by one; the flow that keeps to the decision
 // bounds each branch.
@@ -42,13 +41,14 @@ class Repacking {
 
     RepackResult run() {
         RepackResult result;
-        PackParams any = problem_;
-        any.stop.max_nodes = std::min(any.stop.max_nodes, kNodesForAny);
-        const PackResult packed = pack_groups(any);
-        if (!packed.found && packed.complete) return result;
         const auto root = flow_.solve(meter_);
+        PackResult any;
+        if (root ? divided(root->shares) != kAbsent : is_stopped()) {
+            any = any_packing();
+            if (!any.found && any.complete) return result;
+        }
         if (root) search(*root);
-        if (!best_ && packed.found) best_ = {flow_.cost_of(packed.shares), packed.shares};
+        if (!best_ && any.found) best_ = {flow_.cost_of(any.shares), any.shares};
         result.complete = !is_stopped();
         result.nodes = meter_.nodes();
         result.found = best_.has_value();
@@ -62,6 +62,12 @@ class Repacking {
 
   private:
     static constexpr std::uint64_t kNodesForAny = 1U << 14;
+
+    PackResult any_packing() const {
+        PackParams params = problem_;
+        params.stop.max_nodes = std::min(params.stop.max_nodes, kNodesForAny);
+        return pack_groups(params);
+    }
 
     static std::vector<Share> sorted(std::span<const Share> kept) {
         std::vector<Share> shares(kept.begin(), kept.end());

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.errors import AllocationError
@@ -100,9 +102,10 @@ def plan_of(
     held: all GPUs that it holds. job: the job afterwards. old: the former GPU of each of its tasks, -1 for new ones.
     lost: GPUs that it can use no longer.
     """
-    pairs = list(enumerate(zip(old, found.gpus, strict=True)))
-    replaced = {task: (was, new) for task, (was, new) in pairs if was >= 0 and new not in (was, -1)}
-    added = {task: new for task, (was, new) in pairs if was < 0 <= new}
+    changed = np.flatnonzero(np.array(old) != np.array(found.gpus)).tolist()
+    pairs = [(task, old[task], found.gpus[task]) for task in changed]
+    replaced = {task: (was, new) for task, was, new in pairs if was >= 0 and new >= 0}
+    added = {task: new for task, was, new in pairs if was < 0}
     moved = _moved(replaced, added, held, topology)
     if not found.is_whole:
         return Reassignment(job_id, tuple(held), replaced, moved, math.inf, None, added)

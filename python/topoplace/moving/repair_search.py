@@ -124,7 +124,7 @@ class RepairSearch:
         self._view = view
         self._has_shares = bool(cluster.hosts.resources) and needs_hosts(job)
         self._forest = _forest_of(job, tuple(self._domains.depth_of.items()))
-        self._leaf_of = self._leaves()
+        self._leaf_of = self._leaves(offers)
         old = np.array(gpus, dtype=np.int64)
         may_stay = (old >= 0) & ~np.isin(old, list(lost))
         self._leaf = np.where(may_stay, self._leaf_of[old], -1)
@@ -195,9 +195,8 @@ class RepairSearch:
         inner, domains = self._forest.inner, self._domains
         own = np.bincount(inner[self._leaf >= 0], minlength=len(self._forest.parent))
         own += np.bincount(inner[lost], minlength=len(own))
-        staying = np.stack((inner, self._leaf))[:, self._leaf >= 0]
-        where, counts = np.unique(staying, axis=1, return_counts=True)
-        kept = np.column_stack((where.T, counts))
+        keys, counts = np.unique(self._share_of(), return_counts=True)
+        kept = np.column_stack((*divmod(keys, len(domains.parent)), counts))[keys >= 0]
         return kernels.repack_groups(
             domains.parent,
             domains.room,
@@ -211,6 +210,14 @@ class RepairSearch:
     @property
     def _no_gpu(self) -> str:
         return _NO_ROOM if self._has_shares else _NO_GPU
+
+    def _number(self, group: Ints, leaf: Ints) -> Ints:
+        """Return one number for a group and a leaf."""
+        return group * len(self._domains.parent) + leaf
+
+    def _share_of(self) -> Ints:
+        """Return (tasks,) the number of the group and the leaf of each task; -1 for one that must move."""
+        return np.where(self._leaf >= 0, self._number(self._forest.inner, self._leaf), -1)
 
     def _why(self, task: int) -> str:
         """Return why a task gets no GPU: no place at all, or none where its group is."""
@@ -229,11 +236,22 @@ class RepairSearch:
 
     # ---- the GPUs of leaves --------------------------------------------------------------------------------
 
-    def _leaves(self) -> Ints:
+    def _leaves(self, offers: Offers) -> Ints:
         """Return (GPUs,) the leaf of each GPU that the job may use; -1 for others."""
+        domains, numbers = self._domains, self._numbers
         found = np.full(self._cluster.topology.num_gpus, -1)
-        for leaf in range(self._domains.first_leaf, len(self._domains.parent)) if self._has_offers else ():
-            found[self._gpus_of(leaf)] = leaf
+        if not self._has_offers:
+            return found
+        if SOCKET in domains.depth_of:
+            for leaf in range(domains.first_leaf, len(domains.parent)):
+                found[self._gpus_of(leaf)] = leaf
+            return found
+        leaf_of = np.zeros(len(numbers), dtype=np.int64)
+        leaf_of[domains.leaf_machines] = np.arange(domains.first_leaf, len(domains.parent))
+        for mask, places in offers.by_usable():
+            machines, inside = offers.machines[places], _locals(mask)
+            gpus = [numbers[machine][local] for machine in machines.tolist() for local in inside]
+            found[gpus] = np.repeat(leaf_of[machines], len(inside))
         return found
 
     def _gpus_of(self, leaf: int) -> list[int]:
@@ -243,25 +261,35 @@ class RepairSearch:
 
     def _assigned(self, packing: kernels.GroupRepacking, unrepaired: Mapping[int, str]) -> Found:
         """Return the GPU of each task: tasks stay where the packing lets them, others get the fastest GPUs found."""
-        room = {(group, leaf): tasks for group, leaf, tasks in packing.shares.tolist()}
-        gpus, waiting = list(self._old), list[int]()
-        for task, where in enumerate(zip(self._forest.inner.tolist(), self._leaf.tolist(), strict=True)):
-            if (left := room.get(where, 0)) > 0:
-                room[where] = left - 1
-            else:
-                gpus[task] = -1
-                waiting.append(task)
+        group, leaf, tasks = packing.shares.T.astype(np.int64)
+        room: dict[int, int] = dict(zip(self._number(group, leaf).tolist(), tasks.tolist(), strict=True))
+        waiting = sorted(self._surplus(room))
+        gpus = list(self._old)
+        for task in waiting:
+            gpus[task] = -1
         moved = [task for task in waiting if task not in unrepaired]
         self._fill(gpus, moved, room)
         if unrepaired:
             return Found(tuple(gpus), math.inf, 0, unrepaired)
         return self._fast(gpus, moved, packing.bound if self._is_room_exact else len(self._lost))
 
-    def _fill(self, gpus: list[int], moved: Sequence[int], room: Mapping[tuple[int, int], int]) -> None:
+    def _surplus(self, room: dict[int, int]) -> Iterator[int]:
+        """Yield the tasks that cannot stay; room: the tasks of each share, from which those that stay are taken."""
+        share_of = self._share_of()
+        order = np.argsort(share_of, kind="stable")
+        shares, firsts, counts = np.unique(share_of[order], return_index=True, return_counts=True)
+        for share, first, count in zip(shares.tolist(), firsts.tolist(), counts.tolist(), strict=True):
+            stay = min(count, room.get(share, 0))
+            if stay:
+                room[share] -= stay
+            yield from order[first + stay : first + count].tolist()
+
+    def _fill(self, gpus: list[int], moved: Sequence[int], room: Mapping[int, int]) -> None:
         """Give tasks GPUs of the leaves where their groups have room."""
         taken = set(gpus)
         leaves: dict[int, list[int]] = defaultdict(list)
-        for (group, leaf), tasks in sorted((where, left) for where, left in room.items() if left):
+        for share, tasks in sorted(room.items()):
+            group, leaf = divmod(share, len(self._domains.parent))
             leaves[group] += [leaf] * tasks
         for task in moved:
             leaf = leaves[int(self._forest.inner[task])].pop(0)
@@ -519,8 +547,9 @@ class RepairSearch:
     @cached_property
     def _free(self) -> list[int]:
         """The GPUs that the job may use and no task of it has that may stay, ascending."""
-        kept = {gpu for gpu, leaf in zip(self._old, self._leaf.tolist(), strict=True) if leaf >= 0}
-        return [gpu for gpu in np.flatnonzero(self._leaf_of >= 0).tolist() if gpu not in kept]
+        usable = np.flatnonzero(self._leaf_of >= 0)
+        free: list[int] = np.setdiff1d(usable, np.array(self._old)[self._leaf >= 0]).tolist()
+        return free
 
     def _are_few(self, moves: int) -> bool:
         """Return True if all assignments with this number of moves can be compared."""

@@ -9,6 +9,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.errors import AllocationError
@@ -157,11 +159,10 @@ def leave(job_id: str, cluster: Cluster, gpus: Iterable[int], gone: Iterable[int
     It may stay there even if these and their machines get no new jobs.
     """
     cluster.release(job_id)
-    lost = set(gone)
-    for gpu in lost:
-        cluster.drain(gpu)
-    kept = [gpu for gpu in gpus if gpu not in lost]
-    machines = sorted(set(cluster.topology.machine_of[kept].tolist()))
+    lost = list(gone)
+    cluster.native.drain(lost)
+    kept: list[int] = np.setdiff1d(list(gpus), lost).tolist()
+    machines: list[int] = np.unique(cluster.topology.machine_of[kept]).tolist()
     cluster.native.undrain(kept, machines)
     cluster.native.unhold(kept, machines)
 
