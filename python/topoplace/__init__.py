@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from topoplace.placement import HostShare as HostShare
     from topoplace.placement import Placement as Placement
     from topoplace.placement import Refusal as Refusal
+    from topoplace.policies.host_order import reorder as reorder
     from topoplace.policies.least_time.policy import place as place
     from topoplace.policies.several_jobs import place_all as place_all
     from topoplace.topology.devices import Component as Component
