@@ -97,6 +97,8 @@ _OF_VALUES = {
     "spread": "launch.bindings:spread",
     "svg": "drawing:svg",
     "to_networkx": "topology.topology_networkx:to_networkx",
+    "with_degraded": "topology.changed_links:with_degraded",
+    "with_links": "topology.changed_links:with_links",
     "written_job": "jobs.job_json:written",
     "written_rates": "topology.links.nccl_rates_json:written",
     "written_topology": "topology.topology_json:written",

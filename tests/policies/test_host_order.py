@@ -139,11 +139,11 @@ def test_a_required_group_is_kept_even_if_the_given_order_breaks_it() -> None:
         (TENSOR.with_(within="hall"), "job: within = 'hall' cannot be honoured: the levels of the fabric"),
         (
             TENSOR.grouped(16, within="machine"),
-            "job: groups: no order of the hosts was found that keeps all of them, such as tasks 0-15 in one mach",
+            "job: groups: no order of the hosts was found that keeps all, such as tasks 0-15 in one mach",
         ),
         (
             TENSOR.grouped((40, 24), within="rack"),
-            "job: groups: no order of the hosts was found that keeps all of them, such as tasks 0-39 in one rack",
+            "job: groups: no order of the hosts was found that keeps all, such as tasks 0-39 in one rack",
         ),
     ],
 )

@@ -73,13 +73,7 @@ def reorder(hosts: Sequence[str], topology: Topology, job: JobGraph, *, timeout:
     search = _Search(_checked_hosts(hosts, topology), topology, job, timeout)
     search.refuse_unfit()
     given = search.placed(range(len(search.hosts)))
-    best, bound = search.mapped(None if search.torn(given) else given)
-    if search.are_few and not (best and best.time <= bound * (1 + _ROUNDING)):
-        with suppress(DeadlineError), deadline(max(0.0, end - time.monotonic())):
-            best = search.fastest(best)
-            bound = best.time if best else math.inf
-    if best is None:
-        raise ValueError(search.why_torn(given))
+    best, bound = search.best(given, end)
     return HostOrder(search.hosts_of(best), best, given.time, best.time, bound)
 
 
@@ -166,16 +160,26 @@ class _Search:
                 return group
         return None
 
-    def why_torn(self, given: Placement) -> str:
-        """Return which group the given order breaks, after no order was found that keeps all of them."""
+    def best(self, given: Placement, end: float) -> tuple[Placement, float]:
+        """Return the fastest order found until `end`, by `time.monotonic`, and a lower bound on all orders.
+
+        Raise ValueError if none is found that keeps all required groups.
+        """
         group = self.torn(given)
-        assert group is not None  # else the given order would do
-        where = f"tasks {runs(group.tasks)} in one {group.within}"
-        return f"job: groups: no order of the hosts was found that keeps all of them, such as {where}"
+        best, bound = self._mapped(None if group else given)
+        if self._are_few and not (best and best.time <= bound * (1 + _ROUNDING)):
+            with suppress(DeadlineError), deadline(max(0.0, end - time.monotonic())):
+                best = self._fastest(best)
+                bound = best.time if best else math.inf
+        if best is None:
+            assert group is not None  # else the given order would do
+            where = f"tasks {runs(group.tasks)} in one {group.within}"
+            raise ValueError(f"job: groups: no order of the hosts was found that keeps all, such as {where}")
+        return best, bound
 
     # ---- the mapping of the default policy -----------------------------------------------------------------
 
-    def mapped(self, best: Placement | None) -> tuple[Placement | None, float]:
+    def _mapped(self, best: Placement | None) -> tuple[Placement | None, float]:
         """Return the faster one of `best` and of what the policy finds, and a lower bound on all orders."""
         job = self._job_of_blocks()
         if len(self.hosts) == 1 or job is None or self._policy.refusal_of(job, self._cluster):
@@ -189,17 +193,20 @@ class _Search:
 
     def _job_of_blocks(self) -> JobGraph | None:
         """Return the job with each block as a group of a machine, and otherwise only the groups of several blocks."""
-        block_of = {task: block for block in self._blocks for task in block}
-        groups = [Group(block, within=MACHINE) for block in self._blocks if len(block) > 1]
-        for group in self._required:
-            tasks = sorted({other for task in group.tasks for other in block_of[task]})
-            if group.within not in INNER_LEVELS and len(tasks) > len(self._blocks[0]):
-                groups.append(Group(tuple(tasks), within=group.within))
         free = {name: getattr(JobGraph, name) for name in self._job.requirements}
+        whole = [Group(block, within=MACHINE) for block in self._blocks if len(block) > 1]
         try:
-            return self._job.with_(**free | {"groups": groups})
+            return self._job.with_(**free | {"groups": (*whole, *self._groups_of_blocks())})
         except JobGraphError:  # of groups that share a block and are not one in the other
             return None
+
+    def _groups_of_blocks(self) -> Iterator[Group]:
+        """Yield the required groups that several blocks have, with all tasks of these."""
+        block_of = {task: block for block in self._blocks for task in block}
+        for group in self._required:
+            tasks = {other for task in group.tasks for other in block_of[task]}
+            if group.within not in INNER_LEVELS and len(tasks) > len(self._blocks[0]):
+                yield Group(tuple(tasks), within=group.within)
 
     def _faster(self, best: Placement | None, other: Placement) -> Placement | None:
         """Return another placement if it keeps all groups and is faster than the best one, or there is none."""
@@ -226,12 +233,12 @@ class _Search:
         ]
 
     @property
-    def are_few(self) -> bool:
+    def _are_few(self) -> bool:
         """Return True if all orders can be compared."""
         alike = math.prod(math.factorial(count) for count in Counter(self._kinds).values())
         return math.factorial(len(self.hosts)) <= _MOST_ORDERS * alike
 
-    def fastest(self, best: Placement | None) -> Placement | None:
+    def _fastest(self, best: Placement | None) -> Placement | None:
         """Return the fastest of all orders, or `best` if none is faster; raise DeadlineError after the deadline."""
         waiting: dict[Hashable, list[int]] = {}
         for host in reversed(range(len(self.hosts))):
