@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -53,7 +53,7 @@ class HostOrder:
         return self.time <= self.bound * (1 + _ROUNDING)
 
 
-def reorder(hosts: Sequence[str], topology: Topology, job: JobGraph, *, timeout: float = 10.0) -> HostOrder:
+def reorder(hosts: Iterable[str], topology: Topology, job: JobGraph, *, timeout: float = 10.0) -> HostOrder:
     """Return the order of given hosts in which the ranks of a job communicate the least in a step.
 
     All hosts have equally many ranks, in blocks: the first host has ranks 0, 1 and so on, on its first healthy GPUs in
