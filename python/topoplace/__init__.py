@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from topoplace.placement import HostShare as HostShare
     from topoplace.placement import Placement as Placement
     from topoplace.placement import Refusal as Refusal
+    from topoplace.policies.host_order import reorder as reorder
     from topoplace.policies.least_time.policy import place as place
     from topoplace.policies.several_jobs import place_all as place_all
     from topoplace.topology.devices import Component as Component
@@ -99,6 +100,8 @@ _OF_VALUES = {
     "spread": "launch.bindings:spread",
     "svg": "drawing:svg",
     "to_networkx": "topology.topology_networkx:to_networkx",
+    "with_degraded": "topology.changed_links:with_degraded",
+    "with_links": "topology.changed_links:with_links",
     "written_job": "jobs.job_json:written",
     "written_rates": "topology.links.nccl_rates_json:written",
     "written_topology": "topology.topology_json:written",

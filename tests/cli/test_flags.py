@@ -39,6 +39,7 @@ BASES = {
     "make-room --from": "make-room",
     "make-room": "make-room summit --running running.csv --gpus 4",
     "make-room --moves": "make-room summit --running running.csv",
+    "reorder": "reorder summit --hosts machine0",
     "when": "when 21 --from scontrol.txt",
     "when --log": "when --from scontrol.txt",
     "simulate": "simulate summit --num-jobs 2 --policies baseline,fcfs",
@@ -105,6 +106,8 @@ WRONG = {
         for per in ("", "-per-gpu")
     },
     "make-room --timeout": (*SECONDS, "0"),
+    "reorder --timeout": (*SECONDS, "0"),
+    "--hosts": ("", "x", "machine0,machine0", "machine[0", "empty", "folder.json"),
     "when --timeout": (*SECONDS, "0"),
     "when --log": ("", "topo.txt", "folder.json"),
     "when --topology": (*NO_FILE, "folder.json"),

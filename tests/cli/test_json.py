@@ -66,6 +66,7 @@ COMMANDS = {
         "make-room --running apart.csv summit --gpus 2 --single-machine --moves 8": 1,
         "make-room --from scontrol.txt": 1,
     },
+    "reorder": {"reorder summit --hosts machine0": 0, "reorder gb200-nvl72 --hosts tray[03,01] --gpus 2": 0},
     "when": {
         "when --from scontrol.txt": 0,
         "when 21 --from scontrol.txt": 0,

@@ -92,7 +92,7 @@ CONTRACT = {
     "machines": "get names",
     "policies": "get names Baseline TopoAware Greedy Preserve SearchPolicy",
     "capacity": "Catalogue VMType TABLE_II CapacityJob CapacityPlanner SearchPlanner Problem Plan",
-    "place_all repair": "",
+    "place_all reorder repair": "",
     "simulate": "simulate Workload PerformanceModel Result StepTime",
     "snapshot": "read when Snapshot RunningJob WaitingJob StartTime",
     "testing": "check_policy",

@@ -31,7 +31,18 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from topoplace import __version__, _installed
-from topoplace.cli.commands import completion, example, explore, help, make_room, place, policies, show, when
+from topoplace.cli.commands import (
+    completion,
+    example,
+    explore,
+    help,
+    make_room,
+    place,
+    policies,
+    reorder,
+    show,
+    when,
+)
 from topoplace.cli.options import EXIT_CODES, WRONG_INPUT, Parser, one_line
 from topoplace.errors import SlurmError
 
@@ -44,12 +55,13 @@ _OWN: Final[dict[str, Any]] = {
     "place": place,
     "make-room": make_room,
     "when": when,
+    "reorder": reorder,
     "completion": completion,
 }
 """The commands of this package by their names."""
 _GROUPS: Final = {
     "look: machines, policies, examples": ("show", "show measure", "explore", "policies", "example", "help"),
-    "decide: which GPUs a job gets, and when": ("place", "make-room", "when"),
+    "decide: which GPUs a job gets, and when": ("place", "make-room", "when", "reorder"),
     "study: many jobs, policies and machines": (
         *("trace", "simulate", "sweep", "sweep suite", "report", "profile", "capacity", "papers"),
     ),

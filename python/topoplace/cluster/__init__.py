@@ -5,6 +5,7 @@ To change:
 - Allocation, draining, holding, rollback: `cluster.py`, `cpp/src/cluster/cluster_state.cpp`.
 - CPUs and memory of machines and of each process: `hosts.py`, `cpp/src/cluster/host_state.cpp`.
 - Data on running jobs, and their classes for interference: `job_data.py`.
+- Idle machines that are held for failures: `spares.py`.
 - Machines that are added or removed: `new_topology.py`.
 - Snapshots: `snapshots.py` (topology, jobs), `hosts.py`, `cpp/src/cluster/cluster_snapshot.cpp` (GPUs).
 """

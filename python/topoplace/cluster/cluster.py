@@ -30,6 +30,7 @@ from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
     from topoplace.cluster.new_topology import NewNumbers
+    from topoplace.cluster.spares import Spares
 
 AnyView = TypeVar("AnyView")
 _svg: Callable[..., str] = above("svg")
@@ -405,6 +406,29 @@ class Cluster:
             AllocationError: One of `targets` is no GPU or machine; nothing changes then.
         """
         self._change_service(targets, self._state.unhold)
+
+    def hold_spares(self, *, level: str, machines: int = 1) -> Spares:
+        """Hold idle machines as spares, so that each domain of a level has at least so many; running jobs stay.
+
+        Spares are healthy machines with nothing on them, held by `hold` for the reason "spare"; those held before
+        count. Of the idle machines of a domain, those like most of its machines come first, then those with the highest
+        numbers. Call it again after changes; `unhold` gives spares back.
+
+        Args:
+            level: A level of the fabric, such as "rack".
+            machines: The number of spares of each domain.
+
+        Returns:
+            The machines that are now held, and the domains that have too few idle ones.
+
+        Raises:
+            AllocationError: Names a wrong argument; nothing changes then.
+        """
+        from topoplace.cluster import spares
+
+        found = spares.chosen(self._topology, self._state, self._hosts, level, machines)
+        self.hold(found.held, reason=spares.SPARE)
+        return found
 
     def transaction(self) -> AbstractContextManager[Self]:
         """Open a `with` block at whose end all changes to this cluster are undone if an exception left the block.

@@ -6,7 +6,7 @@ To change:
 
 - Which policies there are: `_POLICIES` here, a line each; policies of other packages: `installed.py`. Which is the
   default: `topoplace.DEFAULT_POLICY`, which the command line reads without loading policies.
-- Several jobs at once, together or spread over domains: `several_jobs.py`.
+- Several jobs at once, together or spread over domains: `several_jobs.py`; the order of given hosts: `host_order.py`.
 - How ties break: after the policy's `order`, the smallest GPU list. In a search `cpp/src/match/canonical.hpp`; between
   searches `engine/policy.py`; SC'17 `engine/machine_policy.py`; TSUBAME `policies/tsubame/node_machines.py`;
   DRMaestro `policies/drmaestro/phases.py`.

@@ -42,6 +42,8 @@ _join: Callable[..., Topology] = above("join")
 _parsed: Callable[[str], Topology] = above("parsed_topology")
 _svg: Callable[..., str] = above("svg")
 _to_networkx: Callable[[Topology], nx.Graph[int]] = above("to_networkx")
+_with_degraded: Callable[[Topology, Mapping[int, float]], Topology] = above("with_degraded")
+_with_links: Callable[[Topology, Mapping[tuple[int, int], float | Link]], Topology] = above("with_links")
 _written: Callable[[Topology], str] = above("written_topology")
 
 MAX_GPUS = 1 << 20
@@ -428,6 +430,32 @@ class Topology:
     def _marked(self, gpus: Collection[int], *, healthy: bool) -> Topology:
         marked = (replace(gpu, healthy=healthy) if gpu.index in gpus else gpu for gpu in self.gpus)
         return replace(self, gpus=tuple(marked))
+
+    def with_links(self, links: Mapping[tuple[int, int], float | Link]) -> Topology:
+        """Return a copy in which pairs of GPUs have other links.
+
+        Args:
+            links: By pair, in either order: a `Link`, or GB/s in one direction for a link of the same kind and lanes; 0
+                for no path. In a cluster, both GPUs must be on one machine.
+
+        Raises:
+            TopologyError: Names a wrong pair or value.
+        """
+        return _with_links(self, links)
+
+    def with_degraded(self, shares: Mapping[int, float]) -> Topology:
+        """Return a copy in which GPUs have lost some of the lanes of their NVLinks, xGMI or ICI links.
+
+        All these links of a GPU get slower; PCIe and adapters stay as they are. A link between two such GPUs has the
+        smaller share.
+
+        Args:
+            shares: The share of its present lanes that is left, by GPU, such as 14 / 18.
+
+        Raises:
+            TopologyError: Names a wrong GPU or share, or a GPU without such links.
+        """
+        return _with_degraded(self, shares)
 
     def select(self, suits: Callable[[Gpu], bool]) -> tuple[int, ...]:
         """Return the numbers of the GPUs for which `suits` is true, ascending.

@@ -96,7 +96,7 @@ def checked_links(
         if u == v:
             raise TopologyError(f"{what}[{i}] = ({u}, {v}) joins a GPU with itself")
         pair = (u, v) if u < v else (v, u)
-        link = _checked_link(link, f"{what}[{i}]")
+        link = checked_link(link, f"{what}[{i}]")
         first = place.setdefault((*pair, link.kind if parallel else None), i)
         if first != i:
             raise TopologyError(f"{what}[{i}] = ({u}, {v}) is the pair of {what}[{first}]")
@@ -122,7 +122,7 @@ def _checked_by_columns(entries: tuple[Any, ...], num_gpus: int) -> tuple[tuple[
     if not links or not 0 <= min(min(us), min(vs)) <= max(max(us), max(vs)) < num_gpus:
         return None
     try:
-        checked = {key: _checked_link(link, "") for key, link in {id(link): link for link in links}.items()}
+        checked = {key: checked_link(link, "") for key, link in {id(link): link for link in links}.items()}
     except TopologyError:
         return None
     u, v = np.array(us), np.array(vs)
@@ -151,7 +151,8 @@ def _columns(entries: tuple[Any, ...]) -> tuple[list[int], list[int], list[Link]
     return [], [], []
 
 
-def _checked_link(link: Link, where: str) -> Link:
+def checked_link(link: Link, where: str) -> Link:
+    """Return a link in canonical form; TopologyError names a wrong value as one of the entry `where`."""
     _checks.instance(link.kind, LinkKind, f"{where}[3]", TopologyError)
     if link.kind is LinkKind.NONE and link.gb_per_s == 0:
         return NONE

@@ -1,0 +1,106 @@
+"""Spares: idle machines of each domain of a level that are held back until something breaks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from topoplace import _checks
+from topoplace.errors import AllocationError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from topoplace._core import ClusterState
+    from topoplace.cluster.hosts import Hosts
+    from topoplace.topology.fabric import Level
+    from topoplace.topology.topology import Topology
+
+    Ints = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
+
+SPARE: Final = "spare"
+"""The reason for which spares are held."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spares:
+    """The machines that `Cluster.hold_spares` has held, and what is missing."""
+
+    held: tuple[str, ...]
+    """The machines that this call has held; those held before are not among them."""
+    short: Mapping[str, int] = field(hash=False)
+    """For each domain without enough idle machines, the number of spares that it lacks."""
+
+
+def chosen(topology: Topology, state: ClusterState, hosts: Hosts, level: str, machines: int) -> Spares:
+    """Return the machines to hold so that each domain of a level has so many spares, and the domains that lack some."""
+    placed = _level(level, topology)
+    floor = _checks.integer(machines, "machines", AllocationError, low=1, high=1 << 30)
+    idle, spare = _idle(topology, state, hosts), _spare(topology, state, hosts)
+    names, template_of = topology.machine_names, np.array(topology.template_of)
+    held: list[str] = []
+    short: dict[str, int] = {}
+    for domain, members in _members(placed):
+        lacking = floor - int(spare[members].sum())
+        if lacking <= 0:
+            continue
+        alike = np.bincount(template_of[members])
+        candidates = sorted(members[idle[members]].tolist(), key=lambda one: (-alike[template_of[one]], -one))
+        held += [names[machine] for machine in sorted(candidates[:lacking])]
+        if len(candidates) < lacking:
+            short[domain] = lacking - len(candidates)
+    return Spares(tuple(held), short)
+
+
+def _level(name: object, topology: Topology) -> Level:
+    """Return the level of this name; AllocationError if its domains are not sets of machines, or there is none."""
+    known = {level.name: level for level in topology.levels if not level.rail}
+    if _checks.text(name, "level", AllocationError) not in known:
+        levels = ", ".join(map(repr, known)) or "none"
+        raise AllocationError(f"level = {name!r}: the levels whose domains are machines are {levels}")
+    return known[str(name)]
+
+
+def _members(level: Level) -> Iterator[tuple[str, Ints]]:
+    """Yield each domain of a level with the numbers of its machines, ascending."""
+    order = np.argsort(level.codes, kind="stable")
+    ends = np.cumsum(np.bincount(level.codes + 1))
+    for members in np.split(order, ends[:-1])[1:]:  # the first are in no domain
+        domain = level.domains[int(members[0])]
+        assert domain is not None
+        yield domain, members
+
+
+def _idle(topology: Topology, state: ClusterState, hosts: Hosts) -> Flags:
+    """Return (m,) True for machines in service with all GPUs free, on which no job has CPUs, memory or drives."""
+    return _have_all(topology, state.free_gpus()) & _unused(hosts, hosts.out_of_service)
+
+
+def _spare(topology: Topology, state: ClusterState, hosts: Hosts) -> Flags:
+    """Return (m,) True for machines that are held as spares, and would be idle otherwise."""
+    held = [gpu for gpu, reason in state.held()[0].items() if reason == SPARE]
+    gone = {*state.drained_gpus(), *topology.unhealthy_gpus}
+    if held:
+        gone.update(gpu for gpus in state.occupants(held)[1].values() for gpu in gpus)
+    return _have_all(topology, [gpu for gpu in held if gpu not in gone]) & _unused(hosts, hosts.drained)
+
+
+def _have_all(topology: Topology, gpus: Iterable[int]) -> Flags:
+    """Return (m,) True for machines all of whose GPUs are among `gpus`."""
+    machine_of, count = topology.machine_of, topology.num_machines
+    found = np.bincount(machine_of[np.fromiter(gpus, np.int64)], minlength=count)
+    whole: Flags = found == np.bincount(machine_of, minlength=count)
+    return whole
+
+
+def _unused(hosts: Hosts, closed: Iterable[int]) -> Flags:
+    """Return (m,) True for machines that are not `closed` and whose CPUs, memory and drives no job has."""
+    found: Flags = hosts.processes == 0
+    if hosts.resources:
+        found &= (hosts.free == hosts.capacity).all(axis=1)
+    found[list(closed)] = False
+    return found
