@@ -267,7 +267,7 @@ def test_what_a_host_gave_each_pod_moves_with_it() -> None:
     plan.carry_out(cluster)
     there = int(topology.machine_of[plan.placement.gpus[2]])  # type: ignore[union-attr]
     assert cluster.hosts.held["gang"].shares == (pods[0], replace(pods[1], machine=there))
-    cluster.hold(["machine0", "machine1", "machine2"])
+    cluster.hold(["machine0", "machine1", "machine2"], reason="maintenance")
     front = tp.repair("gang", cluster, lost=[0])
     assert front.unrepaired[0].endswith("no other machine has room for all")
 
@@ -399,3 +399,19 @@ def test_other_jobs_make_way_within_a_budget() -> None:
     assert stopped not in cluster.allocations
     with pytest.raises(ValueError, match="budget = -1"):
         tp.repair("gang", cluster, budget=-1)
+
+
+def test_spares_are_used_last() -> None:
+    cluster = running(tp.Cluster(RACKS), tp.JobGraph.ring(2), (0, 1))
+    cluster.allocate("other", [2, 4])
+    assert cluster.hold_spares(level="rack").held == ("machine3",)
+    plan = tp.repair("gang", cluster, lost=[1]).plans[0]
+    assert (plan.replaced, plan.spares) == ({1: (1, 3)}, ())
+    cluster.allocate("more", [3, 5])
+    plan = tp.repair("gang", cluster, lost=[1]).plans[0]
+    assert (plan.replaced, plan.spares) == ({1: (1, 6)}, ("machine3",))
+    cluster.hold([6], reason="maintenance")
+    front = tp.repair("gang", cluster, lost=[1])
+    assert front.plans[0].replaced == {1: (1, 7)}
+    front.plans[0].carry_out(cluster)
+    assert cluster.gpus_of("gang") == (0, 7)

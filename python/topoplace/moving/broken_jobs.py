@@ -41,6 +41,14 @@ class BrokenJob:
     cluster: Cluster
     end: float
     """When searches end, in seconds of `time.monotonic`."""
+    spares: Collection[int]
+    """The GPUs that are held as spares."""
+
+    def with_spares(self) -> RepairSearch:
+        """Return the search that may use spares, which stay released."""
+        machines = set(self.cluster.topology.machine_of[list(self.spares)].tolist())
+        self.cluster.native.unhold(list(self.spares), sorted(machines))
+        return self.search()
 
     def search(self) -> RepairSearch:
         """Return the search in the present state of the cluster."""
@@ -48,7 +56,10 @@ class BrokenJob:
 
     def plan(self, found: Found) -> Reassignment:
         """Return the plan for what a search found."""
-        return plan_of(self.job_id, self.gpus, self.job, self.gpus, found, self.shares, self.cluster.topology)
+        topology = self.cluster.topology
+        plan = plan_of(self.job_id, self.gpus, self.job, self.gpus, found, self.shares, topology)
+        used = {topology.gpus[new].machine for _, new in plan.replaced.values() if new in self.spares}
+        return replace(plan, spares=tuple(sorted(used))) if used else plan
 
     def smaller(self) -> Reassignment | None:
         """Return how the job goes on without the data replicas that lost the most tasks; None if it cannot."""

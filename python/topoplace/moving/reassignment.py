@@ -59,6 +59,8 @@ class Reassignment:
     """Seconds until other jobs have left the GPUs of the plan, which cannot be carried out before."""
     others: Mapping[str, Placement | None] = field(default_factory=dict[str, Placement | None], hash=False)
     """Where other jobs go that make way; None for those that stop."""
+    spares: tuple[str, ...] = ()
+    """The machines held as spares that the plan uses; `carry_out` releases them."""
 
     def carry_out(self, cluster: Cluster) -> None:
         """Give the job its new GPUs, and others theirs, all at once: nobody can get one of them in between.
@@ -72,19 +74,23 @@ class Reassignment:
             raise AllocationError(f"job {self.job_id!r}: tasks remain without a GPU, so that it cannot go on")
         if cluster.gpus_of(self.job_id) != self.gpus:
             raise AllocationError(f"job {self.job_id!r} does not hold the GPUs of this plan any more")
+        with cluster.transaction():
+            cluster.unhold(self.spares)
+            self._carry_out(cluster)
+
+    def _carry_out(self, cluster: Cluster) -> None:
         closed = set(cluster.out_of_service())
         for new in (*(new for _, new in self.replaced.values()), *self.added.values()):
             if new in closed:
                 raise AllocationError(f"GPU {new} is out of service")
         jobs = {job_id: cluster.jobs.get(job_id) for job_id in self.others}
-        with cluster.transaction():
-            for job_id in (self.job_id, *self.others):
-                cluster.release(job_id)
-            placement = self.placement
-            cluster.record(self.job_id, placement, placement.job)  # it may stay on GPUs out of service
-            for job_id, other in self.others.items():
-                if other is not None:
-                    cluster.allocate(job_id, other, jobs[job_id])
+        for job_id in (self.job_id, *self.others):
+            cluster.release(job_id)
+        assert self.placement is not None
+        cluster.record(self.job_id, self.placement, self.placement.job)  # it may stay on GPUs out of service
+        for job_id, placement in self.others.items():
+            if placement is not None:
+                cluster.allocate(job_id, placement, jobs[job_id])
 
 
 def plan_of(

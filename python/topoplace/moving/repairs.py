@@ -13,6 +13,7 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
+from topoplace.cluster.spares import SPARE
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
@@ -89,7 +90,8 @@ def repair(
     domain of its level, one of its tasks, the whole group, or a task in its way may move. Each further plan moves more
     tasks so that the job communicates less. The last one may be a fresh placement by the default policy. Before it, all
     assignments of a number of moves are compared, as long as they are at most 20,000; else more and more tasks of the
-    machines that lost a GPU move along. Other jobs stay where they are, and held GPUs stay held.
+    machines that lost a GPU move along. Other jobs stay where they are, and held GPUs stay held;
+    spares (`Cluster.hold_spares`) are used if not all tasks can be repaired without.
 
     Args:
         lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
@@ -111,13 +113,17 @@ def repair(
     costs = MoveCosts() if costs is None else costs
     _checks.instance(costs, MoveCosts, "costs", ValueError)
     job, gpus, shares = running(job_id, cluster)
-    broken = BrokenJob(job_id, job, gpus, _lost(lost, gpus, cluster, job_id), shares, cluster, end)
+    spares = [gpu for gpu, reason in cluster.held_gpus().items() if reason == SPARE]
+    broken = BrokenJob(job_id, job, gpus, _lost(lost, gpus, cluster, job_id), shares, cluster, end, spares)
     ending = _soon(soon, cluster, job_id)
     with cluster.what_if():
         leave(job_id, cluster, gpus, broken.lost)
         with naming(f"job {job_id!r}"):
             search = broken.search()
         found = search.front(further=further)
+        if not found[0].is_whole and spares:
+            search = broken.with_spares()
+            found = search.front(further=further)
         first = found[0]
         smaller = None if first.is_whole else broken.smaller()
         making_way = None if first.is_whole or not allowed else broken.others(allowed, costs)
