@@ -1,7 +1,8 @@
 """The simulator's event loop, which submits, starts and completes jobs, and asks a policy what to start.
 
 The policy gets all waiting jobs in order of submission; it decides whether younger jobs may overtake the first one. At
-equal times completions precede submissions, and submissions precede starts. Ties go to the earlier row of the workload.
+equal times completions precede failures, failures submissions, and submissions starts. Ties go to the earlier row of
+the workload.
 
 Jobs on the same ports (`PortModel`), machine (`ColocationModel`) or link (`LinkModel`) can slow each other down. With
 these performance models, a running job's speed changes whenever a neighbour starts or ends; its total work stays the
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,26 +24,32 @@ from topoplace.engine.policy import Policy
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 from topoplace_lab.simulate.beginning import Beginning, cluster_of, running_before
 from topoplace_lab.simulate.disciplines.discipline import Discipline, DisciplineQueue
+from topoplace_lab.simulate.failures import Failures, Outages
 from topoplace_lab.simulate.interruptions import History, MoveTimes
 from topoplace_lab.simulate.metrics import JobRecord, Result
 from topoplace_lab.simulate.monitoring import Monitoring, monitoring
 from topoplace_lab.simulate.performance.models import PerformanceModel
 from topoplace_lab.simulate.performance.step_time import StepTime
+from topoplace_lab.simulate.recovery import Recovery
 from topoplace_lab.simulate.running_jobs import running_jobs
-from topoplace_lab.simulate.scheduling import Queue, queue_of
+from topoplace_lab.simulate.scheduling import Queue, age, queue_of
 from topoplace_lab.simulate.ticks import Ticks
 from topoplace_lab.simulate.workloads.generators import seeded
 from topoplace_lab.simulate.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from topoplace.cluster.hosts import GivenHosts
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
     from topoplace_lab.simulate.disciplines.live_queue import Decided
+    from topoplace_lab.simulate.failures import Strike
     from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob
     from topoplace_lab.telemetry import Observer
+
+_MOST_FAILURES: Final = 10_000
+"""The largest number of failures between two ends of jobs."""
 
 
 def simulate(
@@ -60,6 +67,8 @@ def simulate(
     move_times: MoveTimes | None = None,
     discipline: Discipline | None = None,
     seconds_left: Mapping[str, float] | None = None,
+    failures: Failures | None = None,
+    recovery: Recovery | None = None,
 ) -> Result:
     """Simulate the jobs of `workload` under `policy` on an idle `topology`, or on a cluster, and return the result.
 
@@ -83,18 +92,26 @@ def simulate(
         discipline: Which job is next, and which may overtake. The policy then only decides where a job goes, so that
             nothing moves. None takes the policy's own order.
         seconds_left: Seconds until each job that runs on the cluster ends, by id; others never end.
+        failures: How often parts fail, drawn from `seed`: the same for all policies. A failure stops the jobs on its
+            part, which is out of service until it is repaired.
+        recovery: How jobs then go on; `Recovery()` by default.
 
     Raises:
         TypeError: If the policy's `plan` returns something that is no `Plan`.
         ValueError: If a plan names a job that does not wait, gives one a wrong number of GPUs, or moves or pre-empts
             one that does not run. If a run time is negative or not finite. If `decide_every` or `measure_every` is too
             small for the clock. If `observer` and `measure_every` are not given together, with a `MeteredModel`. If
-            `seconds_left` names a job that does not run. If jobs exclude machines without a discipline.
+            `seconds_left` names a job that does not run. If jobs exclude machines without a discipline. If there are
+            failures, and jobs without GPUs, or jobs that run before. If failures are so many that no job ends.
         AllocationError: If the policy allocates what is not free, or if `hosts` does not match the machines.
     """
     _checks.flag(progress, "progress", ValueError)
     model = StepTime() if performance is None else performance
     run = _begun(topology, hosts, workload, policy, model, seed, discipline, seconds_left)
+    if failures is not None:
+        run.fail(failures, Recovery() if recovery is None else recovery, seed)
+    elif recovery is not None:
+        raise ValueError("recovery: without failures, no job recovers")
     run.monitoring = monitoring(observer, measure_every, model)
     if decide_every is not None:
         run.ticks = Ticks(decide_every, "decide_every")
@@ -150,6 +167,7 @@ class _Run:
         discipline: Discipline | None = None,
     ) -> None:
         self.cluster = cluster
+        self.policy = policy
         self.performance = performance
         self.random = seeded(seed)
         self.records = [JobRecord(entry) for entry in workload]
@@ -167,6 +185,11 @@ class _Run:
         self.move_times = MoveTimes()
         self.beginning: Beginning | None = None
         """The jobs that run before; None on an idle cluster."""
+        self.outages: Outages | None = None
+        """The failures of parts; None if none fail."""
+        self.recovery = Recovery()
+        self.num_failures = 0
+        """The failures since a job has ended."""
 
     def begin(self, beginning: Beginning) -> None:
         """Let the jobs run that do so before time 0."""
@@ -174,6 +197,18 @@ class _Run:
         for record in beginning.records:
             self.running.keep(record)
             self.queue.runs(record)
+
+    def fail(self, failures: Failures, recovery: Recovery, seed: int) -> None:
+        """Let parts fail, and jobs recover as `recovery` says; ValueError names what cannot be simulated then."""
+        _checks.instance(failures, Failures, "failures", ValueError)
+        _checks.instance(recovery, Recovery, "recovery", ValueError)
+        if self.beginning:
+            if self.beginning.records:
+                raise ValueError("failures: jobs that run before have no known work, so that none is lost")
+            self.beginning = Beginning([], self.policy, self.cluster.copy())
+        if row := next((record for record in self.records if not record.job.num_tasks), None):
+            raise ValueError(f"failures: {row.job_id!r} has no GPUs, and only GPUs fail")
+        self.outages, self.recovery = Outages(failures, self.cluster, seed), recovery
 
     def step(self) -> bool:
         """Handle all events of the next point in time; return False if there is none."""
@@ -185,11 +220,17 @@ class _Run:
             now = min(now, self.ticks.next_time())
         if self.monitoring:
             now = min(now, self.monitoring.next_time())
+        if self.outages and self.num_done < len(self.records):
+            now = min(now, self.outages.next_time())
         if now == math.inf:
             return False
         changed = wakes == now
         if end == now:
             self._end(now)
+            changed = True
+        if self.outages and self.outages.next_time() == now:
+            for strike in self.outages.due(now):
+                self._strike(strike, self.outages, now)
             changed = True
         while times[-1] == now:
             times.pop()
@@ -217,6 +258,7 @@ class _Run:
             if self.beginning and record.job_id in self.beginning.job_ids:
                 continue
             self.num_done += 1
+            self.num_failures = 0
             if self.monitoring:
                 self.monitoring.ended(record, now)
 
@@ -225,7 +267,7 @@ class _Run:
         while queue.num_waiting:
             decided = queue.decide(now)
             self._follow(decided, now)
-            if self.running or not queue.num_waiting or queue.wakes < math.inf:
+            if self.running or not queue.num_waiting or queue.wakes < math.inf or self._awaits_repairs:
                 break
             if not decided.start and not decided.reject:
                 self._follow(queue.force_head(now), now)
@@ -240,7 +282,9 @@ class _Run:
             self._start_again(record, placement, now, self.move_times.move_s)
         for record, placement in decided.start:
             if record.history:
-                self._start_again(record, placement, now, self.move_times.restart_s)
+                has_failed = record.history.has_failed
+                pause = (self.recovery if has_failed else self.move_times).restart_s
+                self._start_again(record, placement, now, pause)
                 continue
             run_time = self._run_time(record.submitted, placement)
             record.placement, record.start = placement, now
@@ -262,20 +306,53 @@ class _Run:
         history = self._stop(record, now)
         history.num_preemptions += 1
         if not self.move_times.keeps_work:
-            history.left = 1.0
+            history.start_over()
+        self._wait_again(record, history, now)
+
+    def _wait_again(self, record: JobRecord, history: History, now: float) -> None:
         record.end = now
         record.run_time = history.ran
         self.queue.submit(record)
 
-    def _stop(self, record: JobRecord, now: float) -> History:
-        """End the present stay of a running job."""
+    def _strike(self, strike: Strike, outages: Outages, now: float) -> None:
+        """Stop the jobs on a part that fails, and let them go on as the recovery says."""
+        self.num_failures += 1
+        if self.num_failures > _MOST_FAILURES:
+            raise ValueError(f"failures: {_MOST_FAILURES} by {now:g} s since a job has ended; too many for these jobs")
+        hit = self.cluster.occupants(strike.gpus)[1]
+        for record in sorted((self._record_of[job_id] for job_id in hit), key=age):
+            self._recover(record, strike, hit[record.job_id], now)
+
+    def _recover(self, record: JobRecord, strike: Strike, lost: Collection[int], now: float) -> None:
+        """Stop a job and start it again from its last checkpoint, or put it back into the queue."""
+        history = self._stop(record, now, self.recovery.checkpoint_every)
+        history.failures.append(strike.failure)
+        placement = record.placement
+        if strike.is_out:
+            placement = self.recovery.replaced(record, lost, self.policy, self.cluster)
+        if isinstance(self.queue, DisciplineQueue):
+            self.queue.ended(record)
+        if placement is None:
+            self._wait_again(record, history, now)
+            return
+        self._start_again(record, placement, now, self.recovery.restart_s)
+        if isinstance(self.queue, DisciplineQueue):
+            self.queue.goes_on(record, now)
+
+    @property
+    def _awaits_repairs(self) -> bool:
+        """Return True if the first job may wait for a part that is out of service."""
+        return self.outages is not None and self.outages.are_any
+
+    def _stop(self, record: JobRecord, now: float, checkpoint_every: float = 0.0) -> History:
+        """End the present stay of a running job, see `History.stop`."""
         assert record.placement is not None
         left, seconds = self.running.stop(record, now)
         if self.monitoring:
             self.monitoring.stopped(record)
         if record.history is None:
-            record.history = History(since=record.start, work=seconds)
-        record.history.stop(record.placement, now, left)
+            record.history = History(since=record.start, work=seconds, run_time=seconds)
+        record.history.stop(record.placement, now, left, checkpoint_every)
         return record.history
 
     def _start_again(self, record: JobRecord, placement: Placement, now: float, pause: float) -> None:
