@@ -206,13 +206,11 @@ class Outages:
 class _Kind:
     """A kind of part on a topology, with the stream of its random numbers."""
 
-    def __init__(
-        self, part: FailingPart, topology: Topology, what: str, random: np.random.Generator
-    ) -> None:
+    def __init__(self, part: FailingPart, topology: Topology, what: str, random: np.random.Generator) -> None:
         self.part = part
         self._random = random
-        self._unit_of = _domains(topology, part.per, f"{what}.per")
-        self._out_of = self._unit_of if part.out == NOTHING else _domains(topology, part.out, f"{what}.out")
+        self._unit_of = domains(topology, part.per, f"{what}.per")
+        self._out_of = self._unit_of if part.out == NOTHING else domains(topology, part.out, f"{what}.out")
         self._num_units = int(self._unit_of.max()) + 1
         self._rate = part.rate * self._num_units
 
@@ -231,8 +229,11 @@ class _Kind:
         return np.flatnonzero(self._out_of == self._out_of[gpu])
 
 
-def _domains(topology: Topology, level: str, what: str) -> NDArray[np.int64]:
-    """Return the number of the domain of each GPU; a machine in no domain of the level is one of its own."""
+def domains(topology: Topology, level: str, what: str = "level") -> NDArray[np.int64]:
+    """Return the number of each GPU's domain at a level; a machine in none is a domain of its own.
+
+    level: "gpu" and "machine" are levels, too. what: the level's name in a ValueError about an unknown one.
+    """
     machine_of = np.asarray(topology.machine_of, dtype=np.int64)
     levels = {one.name: one for one in topology.levels}
     if level == GPU:

@@ -18,6 +18,7 @@ from topoplace._lazy import above
 from topoplace.engine.requirements import NOT_HONOURED
 from topoplace.errors import require_package
 from topoplace.topology.links.link_kinds import NVLINKS, LinkKind
+from topoplace_lab.simulate.failures import domains
 from topoplace_lab.simulate.interruptions import History, Stay
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ _as_html: Callable[[Result], str] = above("as_html")
 _gantt: Callable[..., None] = above("gantt")
 _load: Callable[..., Result] = above("load_result")
 _save: Callable[..., None] = above("save_result")
+_RACK = "rack"
 _ROUNDING = 1e-9
 _OVER_NVLINK = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 WAIT_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
@@ -44,8 +46,8 @@ QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
 class JobRecord:
     """The simulator's record of one job. Times are in seconds.
 
-    If a job was moved, pre-empted or stopped by a failure, `start` is the first start, and `placement` and `end` are the last ones.
-    `run_time` is the time in which it held GPUs. A job that never ran has no `placement` and NaN times.
+    If a job was moved, pre-empted or stopped by a failure, `start` is the first start, and `placement` and `end` are
+    the last ones. `run_time` is the time in which it held GPUs. A job that never ran has no `placement` and NaN times.
 
     Args:
         postponed: Number of points in time at which the policy deferred the job.
@@ -145,7 +147,13 @@ class Result:
             *(("run_time", "f8"), ("slowdown", "f8"), ("slowdown_with_wait", "f8"), ("min_utility", "f8")),
             *(("num_gpus", "i4"), ("gpu_fraction", "f8"), ("bandwidth_sensitive", "?")),
             *(("profile", object), ("gpus", object), ("postponed", "i4"), ("rejected", object)),
-            *(("moves", "i4"), ("preemptions", "i4"), ("failures", "i4"), ("tasks_moved", "i8"), ("lost", "f8")),
+            *(
+                ("moves", "i4"),
+                ("preemptions", "i4"),
+                ("failures", "i4"),
+                ("tasks_moved", "i8"),
+                ("lost", "f8"),
+            ),
             ("scores", [(name, "f8") for name in names]),
         ]
         table = np.array([_row(record, names) for record in self.records], dtype=np.dtype(fields))
@@ -201,7 +209,9 @@ class Result:
         makespan = float(ran["end"].max()) - begin if len(ran) else math.nan
         gpus = ran["num_gpus"] * ran["gpu_fraction"]
         busy = float((ran["run_time"] * gpus).sum())
-        paused = [record.history.paused if record.history else 0.0 for record in self.records if record.placement]
+        paused = [
+            record.history.paused if record.history else 0.0 for record in self.records if record.placement
+        ]
         return {
             "makespan": makespan,
             "throughput": len(finished) / makespan * 3600 if makespan else math.nan,
@@ -228,10 +238,9 @@ class Result:
 
         NaN if there are none, or the topology has no level "rack".
         """
-        rack = next((level.codes for level in self.topology.levels if level.name == "rack"), None)
-        if rack is None:
+        if _RACK not in (level.name for level in self.topology.levels):
             return math.nan
-        rack_of = rack[self.topology.machine_of].tolist()
+        rack_of = domains(self.topology, _RACK).tolist()
         stayed = [
             all(rack_of[old] == rack_of[new] for old, new in pairs)
             for record in self.records
@@ -368,7 +377,7 @@ def _interruptions(record: JobRecord) -> tuple[int, int, int, int, float]:
 
 
 def _changes(record: JobRecord) -> Iterator[tuple[float, list[tuple[int, int]]]]:
-    """Yield when each stay but the last ended, and the GPUs, before and after, of the tasks that then changed theirs."""
+    """Yield when each stay but the last ended, and the GPUs before and after of the tasks that then changed theirs."""
     for before, after in pairwise(record.stays):
         pairs = zip(before.placement.gpus, after.placement.gpus, strict=True)
         yield before.end, [(old, new) for old, new in pairs if old != new]

@@ -345,9 +345,7 @@ class DisciplineQueue:
     def runs(self, record: JobRecord) -> None:
         """Record a job that runs before time 0."""
         assert record.placement is not None
-        self._hold(
-            record, Reservation(record.job_id, record.job, record.placement, record.start, record.end)
-        )
+        self._hold(record, Reservation(record.job_id, record.job, record.placement, record.start, record.end))
 
     def goes_on(self, record: JobRecord, now: float) -> None:
         """Record that a job that was stopped runs again from `now` on, in seconds."""

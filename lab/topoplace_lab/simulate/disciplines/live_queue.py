@@ -109,7 +109,9 @@ class LiveQueue(Generic[Job]):
 
     def put_back(self, number: int, job: Job) -> None:
         """Add a job that was `number`-th to be submitted, and has left the queue, at its former place."""
-        kind: WaitingKind[Job] = WaitingKind(number)  # of its own, as it was deferred less often than its neighbours
+        kind: WaitingKind[Job] = WaitingKind(
+            number
+        )  # of its own, as it was deferred less often than its neighbours
         kind.postponed = job.postponed
         kind.jobs.append((number, job))
         self.num_waiting += 1
