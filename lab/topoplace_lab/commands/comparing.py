@@ -219,11 +219,13 @@ def _columns(found: _Simulated) -> Sequence[str]:
     from topoplace_lab.simulate import MapaSlowdown
 
     runs = found.runs
-    from topoplace_lab.report.columns import OF_COMMAND, OF_LOG, OF_MAPA, OF_SERVICE
+    from topoplace_lab.report.columns import OF_COMMAND, OF_FAILURES, OF_LOG, OF_MAPA, OF_SERVICE
 
     columns: Sequence[str] = OF_SERVICE if runs.profile else OF_LOG if runs.is_log else OF_COMMAND
     if isinstance(runs.model, MapaSlowdown):
         columns = OF_MAPA
+    if runs.failures:
+        columns = (*columns, *OF_FAILURES)
     return (*columns, "rejected") if any(row.mean("rejected") for row in found.rows) else columns
 
 

@@ -143,6 +143,8 @@ def _live(arguments: argparse.Namespace) -> live_cluster.LiveCluster | None:
         raise ValueError(f"{flag} is about TOPO, which is not given")
     if arguments.make_room is not None:
         raise ValueError("--make-room: with --from-live, running jobs keep their GPUs")
+    if arguments.failures is not None:
+        raise ValueError("--failures: with --from-live, running jobs have no known work that could be lost")
     if arguments.order == "priority":
         raise ValueError("--order priority: with --from-live, jobs are in the scheduler's order already")
     return live_cluster.live_cluster(arguments.from_live, arguments)
@@ -213,16 +215,17 @@ def _print(result: Result, load: float | None) -> None:
     from topoplace_lab.report import columns
 
     summary = result.summary()
+    keys = columns.shown(summary)
     rows = [
         (measure.label, measure.text(summary[key]), "" if measure.is_time else measure.unit)
-        for key, measure in columns.MEASURES.items()
-        if key in summary
+        for key in keys
+        for measure in (columns.MEASURES[key],)
     ]
     title = f"{len(result.jobs)} jobs on {result.topology.name}, {result.policy}"
     tables.show(("measure", "value", "unit"), rows, title)
     used = {result.policy: summary["utilization"]}
     for line in (
-        *columns.reasons_for_dashes(summary, [summary]),
+        *columns.reasons_for_dashes(keys, [summary]),
         *columns.remarks(summary, [result]),
         *columns.load_remark(load, used),
     ):

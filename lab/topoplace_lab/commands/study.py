@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
     from topoplace_lab.commands.live_cluster import LiveCluster
     from topoplace_lab.sharing.expected_fragmentation import TypicalJobs
-    from topoplace_lab.simulate import Discipline, PerformanceModel, Result, Workload
+    from topoplace_lab.simulate import Discipline, Failures, PerformanceModel, Recovery, Result, Workload
     from topoplace_lab.simulate.workloads.batch_systems.sacct import Recorded
 
 _NONE_RAN = 1
@@ -59,6 +59,7 @@ def add_workload(parser: argparse.ArgumentParser) -> None:
     )
     options.add_hosts(parser)
     _add_queue(parser)
+    _add_failures(parser)
     parser.add_argument(
         "--without",
         metavar="NAMES",
@@ -123,6 +124,28 @@ def _add_queue(parser: argparse.ArgumentParser) -> None:
     options.add_reslice(parser)
 
 
+def _add_failures(parser: argparse.ArgumentParser) -> None:
+    """Add the options of parts that fail."""
+    parser.add_argument(
+        "--failures",
+        choices=("llama3",),
+        help="let parts fail as often as they did in Llama 3's training, drawn from --seed: their jobs stop, and go on "
+        "from the last checkpoint; a machine is out of service for a day",
+    )
+    parser.add_argument(
+        "--recovery",
+        choices=("repair", "place-again", "queue"),
+        help="how jobs go on after a failure: with other GPUs for the lost ones, so that few tasks move; where the "
+        "policy places them anew; or from the queue (default: repair)",
+    )
+    parser.add_argument(
+        "--checkpoint-every",
+        type=float,
+        metavar="SECONDS",
+        help="work between two checkpoints (default: 3600)",
+    )
+
+
 def queue_of(arguments: argparse.Namespace) -> str:
     """Return "one" or "own", by --queue and the options of the queue."""
     if arguments.queue == "own" and (arguments.order or arguments.backfill):
@@ -167,10 +190,12 @@ class Study:
         self.model = self._model(arguments.performance, arguments.step)
         estimated = self.is_log and isinstance(self.model, RemoteCopies)
         draws = estimated or ":" in (arguments.performance or "")  # a model of others may draw, too
+        draws = draws or arguments.failures is not None
         self.seed_counts = self.is_usual or draws or (at_once and arguments.load is not None)
-        """False if every seed gives the same: a file has all facts about the jobs, and run times are not drawn."""
+        """False if every seed gives the same: a file has all facts about the jobs, and nothing else is drawn."""
         self.typical = self._typical(arguments.typical)
         self.discipline = _discipline(arguments, self.workload, self.queue)
+        self.failures, self.recovery = _failures(arguments)
         with flags.named(move_s="--make-room"):
             self.move_times = MoveTimes(arguments.make_room or 0.0)
 
@@ -281,6 +306,8 @@ class Study:
                 discipline=self.discipline,
                 move_times=self.move_times,
                 seconds_left=self.live.seconds_left if self.live else None,
+                failures=self.failures,
+                recovery=self.recovery,
             )
         return replace(result, options=self._options(given))
 
@@ -387,6 +414,23 @@ def _discipline(arguments: argparse.Namespace, workload: Workload, queue: str) -
         raise ValueError("--order fair: no job has a group; manifests can state it")
     usual = usual_study.QUEUE
     return replace(usual, order=arguments.order or usual.order, backfill=arguments.backfill or usual.backfill)
+
+
+def _failures(arguments: argparse.Namespace) -> tuple[Failures | None, Recovery | None]:
+    """Return the failures of --failures and how jobs recover; None for both without it."""
+    from topoplace_lab.simulate import Recovery
+    from topoplace_lab.simulate.failures import PRESETS
+
+    if arguments.failures is None:
+        for name in ("recovery", "checkpoint_every"):
+            if getattr(arguments, name) is not None:
+                raise ValueError(f"--{name.replace('_', '-')} is for --failures")
+        return None, None
+    usual = Recovery(arguments.recovery or "repair")
+    if arguments.checkpoint_every is None:
+        return PRESETS[arguments.failures](), usual
+    with flags.named(checkpoint_every="--checkpoint-every"):
+        return PRESETS[arguments.failures](), replace(usual, checkpoint_every=arguments.checkpoint_every)
 
 
 def _workload(

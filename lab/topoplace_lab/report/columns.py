@@ -130,10 +130,28 @@ MEASURES: Final[Mapping[str, Measure]] = {
         )
         for name in QUANTILES
     },
+    "goodput": Measure(
+        *("goodput", "%", 100.0),
+        about="GPU time that jobs held, without lost work and restarts, of all of it",
+        is_better_high=True,
+        bounds=(0.0, 1.0),
+    ),
+    "failures": Measure("failures", about="failures that stopped a job"),
+    "tasks_moved": Measure("tasks moved", about="tasks that changed GPU"),
+    "repaired_in_rack": Measure(
+        *("repaired in the rack", "%", 100.0, "no task moved after a failure, or no racks are known"),
+        short="in the rack",
+        about="failures after which all tasks that moved stayed in their rack",
+        is_better_high=True,
+        bounds=(0.0, 1.0),
+    ),
     "speedup": Measure("throughput speed-up"),
     "sensitive_p75_speedup": Measure("p75 speed-up", missing=_NONE_SENSITIVE),
 }
 """The figures by their keys in `Result.summary` and `Result.compare`."""
+
+OF_FAILURES: Final = ("goodput", "failures", "tasks_moved", "repaired_in_rack")
+"""The figures that say nothing unless parts failed."""
 
 # The columns of comparisons: keys of `Result.summary`, or of a row of `Result.compare`.
 OF_COMMAND: Final = (
@@ -192,14 +210,19 @@ def remarks(keys: Iterable[str], results: Sequence[Result]) -> list[str]:
     ]
 
 
+def shown(summary: Mapping[str, float]) -> list[str]:
+    """Return the keys of `Result.summary` that say something about this result, in the order of `MEASURES`."""
+    return [key for key in MEASURES if key in summary and (summary["failures"] or key not in OF_FAILURES)]
+
+
 def as_html(result: Result) -> str:
     """Return a table of a result's key figures, without missing ones, as HTML for a notebook."""
     summary = result.summary()
     rows = [
-        f'<tr><td style="text-align:left">{measure.label}</td>'
-        f"<td>{_with_unit(measure, summary[key])}</td></tr>"
-        for key, measure in MEASURES.items()
-        if key in summary and not math.isnan(summary[key])
+        f'<tr><td style="text-align:left">{MEASURES[key].label}</td>'
+        f"<td>{_with_unit(MEASURES[key], summary[key])}</td></tr>"
+        for key in shown(summary)
+        if not math.isnan(summary[key])
     ]
     title = f"{result.policy}, {len(result.records):,} jobs on {result.topology.name}"
     return f"<table><caption>{html.escape(title)}</caption>{''.join(rows)}</table>"

@@ -7,7 +7,8 @@ To change:
 
 - A cluster on which jobs run at time 0: `beginning.py`.
 - The clock: `event_loop.py`, at fixed intervals `ticks.py`; how a policy decides: `scheduling.py`; which job ends next:
-  `running_jobs.py`; moved and pre-empted jobs: `interruptions.py`.
+  `running_jobs.py`; moved and pre-empted jobs: `interruptions.py`; parts that fail: `failures.py`, and how their jobs
+  go on: `recovery.py`.
 - A column of the summary or of `Result.jobs`: `metrics.py`; what observers see: `monitoring.py`.
 - Many simulations and processes: `processes.py`; means and intervals over seeds: `samples.py`.
 """
@@ -20,6 +21,7 @@ from typing import Any
 
 from topoplace_lab.simulate.disciplines.discipline import Discipline
 from topoplace_lab.simulate.event_loop import simulate
+from topoplace_lab.simulate.failures import FailingPart, Failures
 from topoplace_lab.simulate.fragmentation_series import fragmentation_series
 from topoplace_lab.simulate.interruptions import MoveTimes
 from topoplace_lab.simulate.metrics import JobRecord, Result
@@ -40,6 +42,7 @@ from topoplace_lab.simulate.performance.run_time_histograms import RunTimeHistog
 from topoplace_lab.simulate.performance.step_time import StepTime
 from topoplace_lab.simulate.performance.training_step import TrainingStep
 from topoplace_lab.simulate.performance.transfers import Transfers
+from topoplace_lab.simulate.recovery import Recovery
 from topoplace_lab.simulate.workloads.generators import SC17_WEIGHTS
 from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob
 from topoplace_lab.simulate.workloads.trace_readers import read_workload
@@ -53,6 +56,8 @@ __all__ = [
     "Discipline",
     "Environment",
     "ExecutionEnvironment",
+    "FailingPart",
+    "Failures",
     "FinishedRun",
     "FixedTime",
     "JobRecord",
@@ -66,6 +71,7 @@ __all__ = [
     "PortModel",
     "ProfiledTime",
     "Reading",
+    "Recovery",
     "RemoteCopies",
     "Result",
     "RunTimeHistogram",

@@ -1,7 +1,8 @@
 """The simulator's event loop, which submits, starts and completes jobs, and asks a policy what to start.
 
 The policy gets all waiting jobs in order of submission; it decides whether younger jobs may overtake the first one. At
-equal times completions precede submissions, and submissions precede starts. Ties go to the earlier row of the workload.
+equal times completions precede failures, failures submissions, and submissions starts. Ties go to the earlier row of
+the workload.
 
 Jobs on the same ports (`PortModel`), machine (`ColocationModel`) or link (`LinkModel`) can slow each other down. With
 these performance models, a running job's speed changes whenever a neighbour starts or ends; its total work stays the
@@ -12,7 +13,7 @@ from __future__ import annotations
 
 import math
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
@@ -23,26 +24,32 @@ from topoplace.engine.policy import Policy
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 from topoplace_lab.simulate.beginning import Beginning, cluster_of, running_before
 from topoplace_lab.simulate.disciplines.discipline import Discipline, DisciplineQueue
+from topoplace_lab.simulate.failures import Failures, Outages
 from topoplace_lab.simulate.interruptions import History, MoveTimes
 from topoplace_lab.simulate.metrics import JobRecord, Result
 from topoplace_lab.simulate.monitoring import Monitoring, monitoring
 from topoplace_lab.simulate.performance.models import PerformanceModel
 from topoplace_lab.simulate.performance.step_time import StepTime
+from topoplace_lab.simulate.recovery import Recovery
 from topoplace_lab.simulate.running_jobs import running_jobs
-from topoplace_lab.simulate.scheduling import Queue, queue_of
+from topoplace_lab.simulate.scheduling import Queue, age, queue_of
 from topoplace_lab.simulate.ticks import Ticks
 from topoplace_lab.simulate.workloads.generators import seeded
 from topoplace_lab.simulate.workloads.workload import Workload
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Collection, Mapping
 
     from topoplace.cluster.hosts import GivenHosts
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
     from topoplace_lab.simulate.disciplines.live_queue import Decided
+    from topoplace_lab.simulate.failures import Strike
     from topoplace_lab.simulate.workloads.submitted_job import SubmittedJob
     from topoplace_lab.telemetry import Observer
+
+_MOST_FAILURES: Final = 10_000
+"""The largest number of failures between two ends of jobs."""
 
 
 def simulate(
@@ -60,50 +67,50 @@ def simulate(
     move_times: MoveTimes | None = None,
     discipline: Discipline | None = None,
     seconds_left: Mapping[str, float] | None = None,
+    failures: Failures | None = None,
+    recovery: Recovery | None = None,
 ) -> Result:
     """Simulate the jobs of `workload` under `policy` on an idle `topology`, or on a cluster, and return the result.
 
-    On a cluster, running jobs keep their GPUs until they end; the object itself does not change. Such jobs slow others
-    down, but are in no figure. Jobs that would not fit even after the last end are rejected at once.
+    On a cluster, which does not change, running jobs keep their GPUs until they end; they slow others down, but are in
+    no figure. Jobs that would not fit even after the last end are rejected at once.
 
-    A plan may move and pre-empt running jobs. A moved job keeps its work, at the speed of its new GPUs; a pre-empted
-    one goes back to its place in the queue. A job that the policy rejects, or does not start although it is first in
-    the queue and no job runs, is recorded as rejected.
+    A plan may move running jobs, which keep their work, and pre-empt them: back to their place in the queue. A job that
+    the policy rejects, or does not start although it is first in the queue and no job runs, is recorded as rejected.
 
     Args:
         hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none.
         performance: Model of run times, `StepTime()` by default: steps that compute and communicate.
-        seed: Seed of the random generator that the performance model may use.
-        progress: Show a bar on standard error if the run takes over a second and the package rich is installed.
-        decide_every: Ask the policy at multiples of this many seconds while jobs wait, as Firmament's simulator does.
-            None asks it whenever a job arrives or ends.
-        observer: Gets each run that ends (`finished`), and the network load of each running job at multiples of
-            `measure_every` seconds while jobs run (`measured`). It may be the policy itself.
+        seed: Seed of the failures, which are the same for all policies, and of what the performance model draws.
+        progress: Show a bar on standard error if the run takes over a second, and rich is installed.
+        decide_every: Ask the policy at multiples of this many seconds while jobs wait; None asks it at each event.
+        observer: Gets each run that ends (`finished`), and each running job's network load every `measure_every`
+            seconds while jobs run (`measured`). It may be the policy itself.
         move_times: How long a move or a pre-emption takes, and whether work is kept; `MoveTimes()` by default.
-        discipline: Which job is next, and which may overtake. The policy then only decides where a job goes, so that
-            nothing moves. None takes the policy's own order.
+        discipline: Which job is next, and which may overtake; the policy then only decides where a job goes. None
+            takes the policy's own order.
         seconds_left: Seconds until each job that runs on the cluster ends, by id; others never end.
+        failures: How often parts fail. That stops the jobs on a part, which is out of service until it is repaired.
+        recovery: How jobs then go on; `Recovery()` by default.
 
     Raises:
         TypeError: If the policy's `plan` returns something that is no `Plan`.
-        ValueError: If a plan names a job that does not wait, gives one a wrong number of GPUs, or moves or pre-empts
-            one that does not run. If a run time is negative or not finite. If `decide_every` or `measure_every` is too
-            small for the clock. If `observer` and `measure_every` are not given together, with a `MeteredModel`. If
-            `seconds_left` names a job that does not run. If jobs exclude machines without a discipline.
+        ValueError: A plan names a job that does not wait, gives one a wrong number of GPUs, or moves or pre-empts one
+            that does not run; a run time is negative or not finite; `decide_every` or `measure_every` is too small for
+            the clock; `observer` and `measure_every` are not given together, with a `MeteredModel`; `seconds_left`
+            names a job that does not run; jobs exclude machines without a discipline; parts fail, and jobs have no
+            GPUs, run before, or never end.
         AllocationError: If the policy allocates what is not free, or if `hosts` does not match the machines.
     """
     _checks.flag(progress, "progress", ValueError)
     model = StepTime() if performance is None else performance
     run = _begun(topology, hosts, workload, policy, model, seed, discipline, seconds_left)
+    run.let_fail(failures, recovery, seed)
     run.monitoring = monitoring(observer, measure_every, model)
-    if decide_every is not None:
-        run.ticks = Ticks(decide_every, "decide_every")
-    if move_times is not None:
-        _checks.instance(move_times, MoveTimes, "move_times", ValueError)
-        run.move_times = move_times
-    with Progress("simulating", fraction=lambda: run.num_done / max(1, len(workload)), enabled=progress):
-        while run.step():
-            pass
+    run.ticks = None if decide_every is None else Ticks(decide_every, "decide_every")
+    run.move_times = MoveTimes() if move_times is None else move_times
+    _checks.instance(run.move_times, MoveTimes, "move_times", ValueError)
+    run.to_end(progress=progress)
     return Result(run.cluster.topology, policy.name, tuple(run.records), seed)
 
 
@@ -150,6 +157,7 @@ class _Run:
         discipline: Discipline | None = None,
     ) -> None:
         self.cluster = cluster
+        self.policy = policy
         self.performance = performance
         self.random = seeded(seed)
         self.records = [JobRecord(entry) for entry in workload]
@@ -167,6 +175,11 @@ class _Run:
         self.move_times = MoveTimes()
         self.beginning: Beginning | None = None
         """The jobs that run before; None on an idle cluster."""
+        self.outages: Outages | None = None
+        """The failures of parts; None if none fail."""
+        self.recovery = Recovery()
+        self.num_failures = 0
+        """The failures since a job has ended."""
 
     def begin(self, beginning: Beginning) -> None:
         """Let the jobs run that do so before time 0."""
@@ -175,21 +188,45 @@ class _Run:
             self.running.keep(record)
             self.queue.runs(record)
 
+    def let_fail(self, failures: Failures | None, recovery: Recovery | None, seed: int) -> None:
+        """Let parts fail, unless that is None, and jobs recover; ValueError names what cannot be simulated then."""
+        if failures is None:
+            if recovery is not None:
+                raise ValueError("recovery: without failures, no job recovers")
+            return
+        _checks.instance(failures, Failures, "failures", ValueError)
+        if recovery is not None:
+            _checks.instance(recovery, Recovery, "recovery", ValueError)
+            self.recovery = recovery
+        if self.beginning:
+            if self.beginning.records:
+                raise ValueError("failures: jobs that run before have no known work, so that none is lost")
+            self.beginning = Beginning([], self.policy, self.cluster.copy())
+        if row := next((record for record in self.records if not record.job.num_tasks), None):
+            raise ValueError(f"failures: {row.job_id!r} has no GPUs, and only GPUs fail")
+        self.outages = Outages(failures, self.cluster, seed)
+
+    def to_end(self, *, progress: bool) -> None:
+        """Handle all events. progress: show a bar."""
+        done = Progress(
+            "simulating", fraction=lambda: self.num_done / max(1, len(self.records)), enabled=progress
+        )
+        with done:
+            while self.step():
+                pass
+
     def step(self) -> bool:
         """Handle all events of the next point in time; return False if there is none."""
         running, queue, times = self.running, self.queue, self.arrival_times
-        end, arrival = running.next_end(), times[-1]
-        wakes = math.inf if self.ticks else queue.wakes
-        now = min(end, arrival, wakes)
-        if self.ticks and queue.num_waiting:
-            now = min(now, self.ticks.next_time())
-        if self.monitoring:
-            now = min(now, self.monitoring.next_time())
+        now = self._next_time()
         if now == math.inf:
             return False
-        changed = wakes == now
-        if end == now:
+        changed = not self.ticks and queue.wakes == now
+        if running.next_end() == now:
             self._end(now)
+            changed = True
+        if self.outages and self.outages.next_time() == now:
+            self._fail(self.outages, now)
             changed = True
         while times[-1] == now:
             times.pop()
@@ -201,6 +238,19 @@ class _Run:
         if self.monitoring:
             self.monitoring.measure(now)
         return True
+
+    def _next_time(self) -> float:
+        """Return the time of the next event in seconds; infinite if there is none."""
+        times = [self.running.next_end(), self.arrival_times[-1]]
+        if not self.ticks:
+            times.append(self.queue.wakes)
+        elif self.queue.num_waiting:
+            times.append(self.ticks.next_time())
+        if self.monitoring:
+            times.append(self.monitoring.next_time())
+        if self.outages and self.num_done < len(self.records):
+            times.append(self.outages.next_time())
+        return min(times)
 
     def _submit(self, record: JobRecord) -> None:
         if self.beginning and (reason := self.beginning.why_never(record.submitted)):
@@ -217,6 +267,7 @@ class _Run:
             if self.beginning and record.job_id in self.beginning.job_ids:
                 continue
             self.num_done += 1
+            self.num_failures = 0
             if self.monitoring:
                 self.monitoring.ended(record, now)
 
@@ -225,7 +276,7 @@ class _Run:
         while queue.num_waiting:
             decided = queue.decide(now)
             self._follow(decided, now)
-            if self.running or not queue.num_waiting or queue.wakes < math.inf:
+            if self.running or not queue.num_waiting or queue.wakes < math.inf or self._awaits_repairs:
                 break
             if not decided.start and not decided.reject:
                 self._follow(queue.force_head(now), now)
@@ -240,7 +291,9 @@ class _Run:
             self._start_again(record, placement, now, self.move_times.move_s)
         for record, placement in decided.start:
             if record.history:
-                self._start_again(record, placement, now, self.move_times.restart_s)
+                has_failed = record.history.has_failed
+                pause = (self.recovery if has_failed else self.move_times).restart_s
+                self._start_again(record, placement, now, pause)
                 continue
             run_time = self._run_time(record.submitted, placement)
             record.placement, record.start = placement, now
@@ -262,20 +315,56 @@ class _Run:
         history = self._stop(record, now)
         history.num_preemptions += 1
         if not self.move_times.keeps_work:
-            history.left = 1.0
+            history.start_over()
+        self._wait_again(record, history, now)
+
+    def _wait_again(self, record: JobRecord, history: History, now: float) -> None:
         record.end = now
         record.run_time = history.ran
         self.queue.submit(record)
 
-    def _stop(self, record: JobRecord, now: float) -> History:
-        """End the present stay of a running job."""
+    def _fail(self, outages: Outages, now: float) -> None:
+        """Stop the jobs on each part that fails now, and let them go on as the recovery says."""
+        for strike in outages.due(now):
+            self.num_failures += 1
+            if self.num_failures > _MOST_FAILURES:
+                raise ValueError(
+                    f"failures: {_MOST_FAILURES} by {now:g} s since a job has ended, too many for these jobs"
+                )
+            hit = self.cluster.occupants(strike.gpus)[1]
+            for record in sorted((self._record_of[job_id] for job_id in hit), key=age):
+                self._recover(record, strike, hit[record.job_id], now)
+
+    def _recover(self, record: JobRecord, strike: Strike, lost: Collection[int], now: float) -> None:
+        """Stop a job and start it again from its last checkpoint, or put it back into the queue."""
+        history = self._stop(record, now, self.recovery.checkpoint_every)
+        history.failures.append(strike.failure)
+        placement = record.placement
+        if strike.is_out:
+            placement = self.recovery.replaced(record, lost, self.policy, self.cluster)
+        if isinstance(self.queue, DisciplineQueue):
+            self.queue.ended(record)
+        if placement is None:
+            self._wait_again(record, history, now)
+            return
+        self._start_again(record, placement, now, self.recovery.restart_s)
+        if isinstance(self.queue, DisciplineQueue):
+            self.queue.goes_on(record, now)
+
+    @property
+    def _awaits_repairs(self) -> bool:
+        """Return True if the first job may wait for a part that is out of service."""
+        return self.outages is not None and self.outages.are_any
+
+    def _stop(self, record: JobRecord, now: float, checkpoint_every: float = 0.0) -> History:
+        """End the present stay of a running job, see `History.stop`."""
         assert record.placement is not None
         left, seconds = self.running.stop(record, now)
         if self.monitoring:
             self.monitoring.stopped(record)
         if record.history is None:
-            record.history = History(since=record.start, work=seconds)
-        record.history.stop(record.placement, now, left)
+            record.history = History(since=record.start, work=seconds, run_time=seconds)
+        record.history.stop(record.placement, now, left, checkpoint_every)
         return record.history
 
     def _start_again(self, record: JobRecord, placement: Placement, now: float, pause: float) -> None:

@@ -1,4 +1,4 @@
-"""Moved and pre-empted jobs: the time that this takes, and the work that is left."""
+"""Jobs that were moved, pre-empted or stopped by a failure: the time that this takes, and the work that is left."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from topoplace.text_formats.csv_rows import MAX_NUMBER
 
 if TYPE_CHECKING:
     from topoplace.placement import Placement
+    from topoplace_lab.simulate.failures import Failure
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +44,7 @@ class Stay(NamedTuple):
 
 @dataclass(slots=True)
 class History:
-    """The past of a job that was moved or pre-empted, up to its present stay. Times are in seconds."""
+    """The past of a job that was moved, pre-empted or stopped by failures, up to its present stay, in seconds."""
 
     stays: list[Stay] = field(default_factory=list[Stay])
     num_moves: int = 0
@@ -58,17 +59,46 @@ class History:
     """Seconds that the whole job takes at full speed on the present GPUs."""
     waited: float = 0.0
     """Seconds in the queue since the first start."""
+    pause: float = 0.0
+    """Seconds at the start of the present stay before the job went on."""
+    paused: float = 0.0
+    """Seconds of all such pauses."""
+    lost: float = 0.0
+    """Seconds of run time whose work was lost."""
+    failures: list[Failure] = field(default_factory=list["Failure"])
 
     @property
     def ran(self) -> float:
         """Return the seconds of all earlier stays together."""
         return sum(stay.end - stay.start for stay in self.stays)
 
-    def stop(self, placement: Placement, now: float, left: float) -> None:
-        """End the present stay. left: remaining seconds at full speed, including any pause that is not over yet."""
+    @property
+    def has_failed(self) -> bool:
+        """Return True if a failure ended the last stay, so that the job restarts from a checkpoint."""
+        return bool(self.failures) and self.failures[-1].time == self.stays[-1].end
+
+    def stop(self, placement: Placement, now: float, left: float, checkpoint_every: float = 0.0) -> None:
+        """End the present stay.
+
+        left: remaining seconds at full speed, including any pause that is not over yet. checkpoint_every: seconds of
+        work at full speed between two checkpoints; the work since the last one is lost. With 0, none is.
+        """
+        still_paused = max(0.0, left - self.work)
+        ran = now - self.since - (self.pause - still_paused)
+        self.paused -= still_paused
         self.stays.append(Stay(placement, self.since, now))
-        if self.work:
-            self.left *= min(left, self.work) / self.work
+        if not self.work:
+            return
+        left = min(left, self.work)
+        lost = (self.work - left) % checkpoint_every if checkpoint_every else 0.0
+        if lost:
+            self.lost += ran * lost / (self.work - left)
+        self.left *= (left + lost) / self.work
+
+    def start_over(self) -> None:
+        """Lose all work of the stays until now."""
+        self.left = 1.0
+        self.lost = self.ran - self.paused
 
     def resume(self, now: float, run_time: float, pause: float) -> float:
         """Begin a stay and return how long it takes at full speed.
@@ -77,4 +107,6 @@ class History:
         """
         self.waited += now - self.stays[-1].end
         self.since, self.run_time, self.work = now, run_time, self.left * run_time
+        self.pause = pause
+        self.paused += pause
         return self.work + pause

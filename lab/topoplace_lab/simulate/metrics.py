@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -17,6 +18,7 @@ from topoplace._lazy import above
 from topoplace.engine.requirements import NOT_HONOURED
 from topoplace.errors import require_package
 from topoplace.topology.links.link_kinds import NVLINKS, LinkKind
+from topoplace_lab.simulate.failures import domains
 from topoplace_lab.simulate.interruptions import History, Stay
 
 if TYPE_CHECKING:
@@ -33,6 +35,7 @@ _as_html: Callable[[Result], str] = above("as_html")
 _gantt: Callable[..., None] = above("gantt")
 _load: Callable[..., Result] = above("load_result")
 _save: Callable[..., None] = above("save_result")
+_RACK = "rack"
 _ROUNDING = 1e-9
 _OVER_NVLINK = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
 WAIT_QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
@@ -43,8 +46,8 @@ QUANTILES = {"min": 0.0, "p25": 0.25, "p50": 0.5, "p75": 0.75, "max": 1.0}
 class JobRecord:
     """The simulator's record of one job. Times are in seconds.
 
-    If a job was moved or pre-empted, `start` is the first start, and `placement` and `end` are the last ones.
-    `run_time` is the time in which it held GPUs. A job that never ran has no `placement` and NaN times.
+    If a job was moved, pre-empted or stopped by a failure, `start` is the first start, and `placement` and `end` are
+    the last ones. `run_time` is the time in which it held GPUs. A job that never ran has no `placement` and NaN times.
 
     Args:
         postponed: Number of points in time at which the policy deferred the job.
@@ -59,7 +62,7 @@ class JobRecord:
     postponed: int = 0
     rejected: str = ""
     history: History | None = None
-    """What happened to a moved or pre-empted job before its present placement; None for other jobs."""
+    """What happened to a job before its present placement; None for one that ran in one go."""
 
     @property
     def job_id(self) -> str:
@@ -129,7 +132,9 @@ class Result:
         - min_utility, num_gpus, gpu_fraction, bandwidth_sensitive, profile: properties of the job.
         - gpus: tuple of GPUs in task order. scores: nested column with a field for each score of the placements.
         - postponed: number of points in time at which the policy deferred the job (`Plan.defer`). rejected: the
-          reason, empty for jobs that ran. moves, preemptions: how often the job was moved and pre-empted.
+          reason, empty for jobs that ran. moves, preemptions, failures: how often the job was moved, pre-empted, and
+          stopped by a failure. tasks_moved: how many of its tasks changed GPU, over all of these. lost: run time whose
+          work was lost.
 
         For jobs that never ran, gpus is (), and scores, slowdowns and times except submit are NaN. A score that a
         placement does not have is NaN too.
@@ -142,7 +147,13 @@ class Result:
             *(("run_time", "f8"), ("slowdown", "f8"), ("slowdown_with_wait", "f8"), ("min_utility", "f8")),
             *(("num_gpus", "i4"), ("gpu_fraction", "f8"), ("bandwidth_sensitive", "?")),
             *(("profile", object), ("gpus", object), ("postponed", "i4"), ("rejected", object)),
-            *(("moves", "i4"), ("preemptions", "i4")),
+            *(
+                ("moves", "i4"),
+                ("preemptions", "i4"),
+                ("failures", "i4"),
+                ("tasks_moved", "i8"),
+                ("lost", "f8"),
+            ),
             ("scores", [(name, "f8") for name in names]),
         ]
         table = np.array([_row(record, names) for record in self.records], dtype=np.dtype(fields))
@@ -189,12 +200,18 @@ class Result:
           rejected: number of rejected jobs.
         - sensitive_run_time, of jobs that finished, and sensitive_effective_bandwidth: min, p25, p50, p75, max over
           bandwidth-sensitive jobs.
+        - goodput: of the GPU seconds that jobs held, the share without lost work and restarts. failures, tasks_moved:
+          sums over the jobs. repaired_in_rack: see the method of this name.
         """
         ran = self.jobs[~np.isnan(self.jobs["start"])]
         finished = ran[ran["rejected"] == ""]
         begin = float(self.jobs["submit"].min()) if len(self.jobs) else 0.0
         makespan = float(ran["end"].max()) - begin if len(ran) else math.nan
-        busy = float((ran["run_time"] * ran["num_gpus"] * ran["gpu_fraction"]).sum())
+        gpus = ran["num_gpus"] * ran["gpu_fraction"]
+        busy = float((ran["run_time"] * gpus).sum())
+        paused = [
+            record.history.paused if record.history else 0.0 for record in self.records if record.placement
+        ]
         return {
             "makespan": makespan,
             "throughput": len(finished) / makespan * 3600 if makespan else math.nan,
@@ -210,7 +227,28 @@ class Result:
             "rejected": float(len(self.jobs) - len(finished)),
             **_quantiles("sensitive_run_time", finished["run_time"][finished["bandwidth_sensitive"]]),
             **_quantiles("sensitive_effective_bandwidth", score_of(self.sensitive, "effective_bandwidth")),
+            "goodput": 1.0 - float(((ran["lost"] + paused) * gpus).sum()) / busy if busy else math.nan,
+            "failures": float(ran["failures"].sum()),
+            "tasks_moved": float(ran["tasks_moved"].sum()),
+            "repaired_in_rack": self.repaired_in_rack(),
         }
+
+    def repaired_in_rack(self) -> float:
+        """Return the share of failures after which every task that moved stayed in its rack, of those that moved any.
+
+        NaN if there are none, or the topology has no level "rack".
+        """
+        if _RACK not in (level.name for level in self.topology.levels):
+            return math.nan
+        rack_of = domains(self.topology, _RACK).tolist()
+        stayed = [
+            all(rack_of[old] == rack_of[new] for old, new in pairs)
+            for record in self.records
+            if record.history
+            for end, pairs in _changes(record)
+            if pairs and any(failure.time == end for failure in record.history.failures)
+        ]
+        return _mean(np.array(stayed, dtype=float))
 
     def nvlink_use(self) -> float:
         """Return the fraction of communication that uses NVLink; NaN if no tasks communicated.
@@ -324,9 +362,25 @@ def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
         *(job.min_utility, job.num_tasks, job.gpu_share, job.bandwidth_sensitive, job.profile),
         placement.gpus if placement else (),
         *(record.postponed, record.rejected),
-        *((history.num_moves, history.num_preemptions) if history else (0, 0)),
+        *_interruptions(record),
         tuple(scores.get(name, math.nan) for name in score_names),
     )
+
+
+def _interruptions(record: JobRecord) -> tuple[int, int, int, int, float]:
+    """Return the columns of `Result.jobs` about a job that did not run in one go."""
+    history = record.history
+    if history is None:
+        return 0, 0, 0, 0, 0.0
+    moved = sum(len(pairs) for _, pairs in _changes(record))
+    return history.num_moves, history.num_preemptions, len(history.failures), moved, history.lost
+
+
+def _changes(record: JobRecord) -> Iterator[tuple[float, list[tuple[int, int]]]]:
+    """Yield when each stay but the last ended, and the GPUs before and after of the tasks that then changed theirs."""
+    for before, after in pairwise(record.stays):
+        pairs = zip(before.placement.gpus, after.placement.gpus, strict=True)
+        yield before.end, [(old, new) for old, new in pairs if old != new]
 
 
 def _set_stay(row: np.void, stay: Stay) -> None:

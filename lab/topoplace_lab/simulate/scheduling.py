@@ -36,7 +36,7 @@ class Queue(Protocol):
         ...
 
     def submit(self, job: JobRecord) -> None:
-        """Add a job behind all others; a pre-empted job goes to its place in the order of submission."""
+        """Add a job behind all others; one that ran before goes to its place in the order of submission."""
         ...
 
     def decide(self, now: float) -> Decided[JobRecord]:
@@ -162,13 +162,22 @@ class PlannedQueue:
 class StartedQueue(LiveQueue[JobRecord]):
     """A queue that starts jobs as a policy of the engine decides them, with the same decisions as `PlannedQueue`.
 
-    These policies pre-empt no jobs, so each submitted job is younger than all others.
+    These policies pre-empt no jobs, so each submitted job is younger than all others, but for those that failed.
     """
 
     def __init__(self, rule: LiveRule, policy: Policy, cluster: Cluster) -> None:
         super().__init__(rule)
         self._policy = policy
         self._cluster = cluster
+        self._number_of: dict[str, int] = {}
+
+    def submit(self, job: JobRecord) -> None:
+        """Add a job at its place in the order of submission."""
+        if job.history is None:
+            self._number_of[job.job_id] = self._next_number
+            super().submit(job)
+        else:
+            self.put_back(self._number_of[job.job_id], job)
 
     def runs(self, record: JobRecord) -> None:
         """Do nothing: these policies move no job."""

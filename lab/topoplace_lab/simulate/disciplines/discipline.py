@@ -327,9 +327,7 @@ class DisciplineQueue:
 
     def _start(self, record: JobRecord, wanted: Reservation, decided: Decided[JobRecord]) -> None:
         self._cluster.allocate(record.job_id, wanted.placement, record.job)
-        self._running[record.job_id] = (record, wanted)
-        insort(self._ends, wanted, key=_by_end)
-        self._shares.add(record, wanted.placement, 1)
+        self._hold(record, wanted)
         self._others.clear()
         self._leave(record)
         decided.start.append((record, wanted.placement))
@@ -347,13 +345,20 @@ class DisciplineQueue:
     def runs(self, record: JobRecord) -> None:
         """Record a job that runs before time 0."""
         assert record.placement is not None
-        placed = Reservation(record.job_id, record.job, record.placement, record.start, record.end)
+        self._hold(record, Reservation(record.job_id, record.job, record.placement, record.start, record.end))
+
+    def goes_on(self, record: JobRecord, now: float) -> None:
+        """Record that a job that was stopped runs again from `now` on, in seconds."""
+        assert record.placement is not None
+        self._hold(record, self._expected(record, record.placement, now))
+
+    def _hold(self, record: JobRecord, placed: Reservation) -> None:
         self._running[record.job_id] = (record, placed)
         insort(self._ends, placed, key=_by_end)
-        self._shares.add(record, record.placement, 1)
+        self._shares.add(record, placed.placement, 1)
 
     def ended(self, job: JobRecord) -> None:
-        """Forget a job that is finished."""
+        """Forget a job that is finished, or was stopped."""
         record, reservation = self._running.pop(job.job_id)
         del self._ends[bisect_right(self._ends, _by_end(reservation), key=_by_end) - 1]
         self._shares.add(record, reservation.placement, -1)
@@ -381,4 +386,5 @@ def _kind(record: JobRecord) -> _Kind:
 
 def _expected_seconds(record: JobRecord) -> float:
     asked = record.submitted.requested_time
-    return record.submitted.base_time if math.isnan(asked) else asked
+    left = record.history.left if record.history else 1.0
+    return left * (record.submitted.base_time if math.isnan(asked) else asked)

@@ -107,6 +107,16 @@ class LiveQueue(Generic[Job]):
             self._kinds.append(kind)
         kind.jobs.append((number, job))
 
+    def put_back(self, number: int, job: Job) -> None:
+        """Add a job that was `number`-th to be submitted, and has left the queue, at its former place."""
+        kind: WaitingKind[Job] = WaitingKind(
+            number
+        )  # of its own, as it was deferred less often than its neighbours
+        kind.postponed = job.postponed
+        kind.jobs.append((number, job))
+        self.num_waiting += 1
+        insort(self._kinds, kind, key=_first)
+
     def take_head(self) -> Job:
         """Remove and return the oldest job."""
         return self._take(0)
@@ -181,7 +191,7 @@ class LiveQueue(Generic[Job]):
         if not kind.jobs:
             del kinds[at]
             if len(self._by_key) > _MAX_KINDS:
-                del self._by_key[kind.key]
+                self._by_key.pop(kind.key, None)
         elif len(kinds) > 1:
             del kinds[at]
             insort(kinds, kind, lo=at, key=_first)

@@ -1,4 +1,4 @@
-"""Convert placements, and histories of moved and pre-empted jobs, to JSON and back, for results in files."""
+"""Convert placements, and histories of jobs that did not run in one go, to JSON and back, for results in files."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from topoplace import _checks
 from topoplace.mig import MigSlice
 from topoplace.placement import HostShare, Placement
+from topoplace_lab.simulate.failures import Failure
 from topoplace_lab.simulate.interruptions import History, Stay
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _NUMBERS = ("num_moves", "num_preemptions", "since", "left", "work", "run_time", "waited")
+_OF_FAILURES = ("pause", "paused", "lost")
+"""Numbers that files from before there were failures do not have."""
 
 
 def as_dict(placement: Placement, graphs: dict[JobGraph, int]) -> dict[str, Any]:
@@ -61,8 +64,9 @@ def text_of(history: History | None, graphs: dict[JobGraph, int]) -> str | None:
     """Return a history as JSON, None for None; job graphs get numbers in `graphs`."""
     if history is None:
         return None
-    numbers = {name: getattr(history, name) for name in _NUMBERS}
-    return json.dumps({**numbers, "stays": [_stay_as_dict(stay, graphs) for stay in history.stays]})
+    known: dict[str, Any] = {name: getattr(history, name) for name in (*_NUMBERS, *_OF_FAILURES)}
+    known["failures"] = [list(failure) for failure in history.failures]
+    return json.dumps({**known, "stays": [_stay_as_dict(stay, graphs) for stay in history.stays]})
 
 
 def history_of(text: str | None, topology: Topology, graphs: Sequence[JobGraph]) -> History | None:
@@ -71,7 +75,9 @@ def history_of(text: str | None, topology: Topology, graphs: Sequence[JobGraph])
         return None
     known: dict[str, Any] = json.loads(text)
     stays = [_stay_of(stay, topology, graphs) for stay in known.pop("stays")]
-    return History(stays, **{name: known[name] for name in _NUMBERS})
+    numbers = {name: known[name] for name in _NUMBERS}
+    numbers |= {name: known[name] for name in _OF_FAILURES if name in known}
+    return History(stays, **numbers, failures=[Failure(*one) for one in known.get("failures", ())])
 
 
 def _stay_as_dict(stay: Stay, graphs: dict[JobGraph, int]) -> dict[str, Any]:

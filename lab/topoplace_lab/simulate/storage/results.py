@@ -36,6 +36,7 @@ _COLUMNS: Final[Mapping[str, Kind]] = {
     **{"slowdown": FLOAT, "slowdown_with_wait": FLOAT, "min_utility": FLOAT, "num_gpus": INT},
     **{"gpu_fraction": FLOAT, "bandwidth_sensitive": FLAG, "profile": TEXT, "gpus": INTS},
     **{"postponed": INT, "rejected": TEXT, "moves": INT, "preemptions": INT},
+    **{"failures": INT, "tasks_moved": INT, "lost": FLOAT},
     # In addition to the columns of `Result.jobs`:
     **{"base_time": FLOAT, "requested_time": FLOAT, "transfers": TEXT, "graph": INT},
     **{
@@ -52,6 +53,9 @@ _COLUMNS: Final[Mapping[str, Kind]] = {
 }
 """The columns but those of scores. graph, placed_graph: the job graph of the job, and of its placement, by number."""
 
+_NOT_READ: Final = frozenset(("failures", "tasks_moved", "lost"))
+"""Columns that older files lack; the history says the same."""
+
 
 def save(result: Result, path: str | os.PathLike[str]) -> None:
     """Write `result` to `path`, see `Result.save`."""
@@ -65,7 +69,7 @@ def load(path: str | os.PathLike[str]) -> Result:
     """Read the result in `path`, see `Result.load`."""
     about, columns = tables.form_of(Path(path)).read(Path(path), _kind_of)
     described, graphs = _about(about)
-    missing = [name for name in _COLUMNS if name not in columns]
+    missing = [name for name in _COLUMNS if name not in columns and name not in _NOT_READ]
     if missing:
         raise ValueError(f"the file has no column {missing[0]!r}")
     scores = [name for name in columns if name.startswith(_SCORE)]

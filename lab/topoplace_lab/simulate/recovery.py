@@ -1,0 +1,99 @@
+"""How a job goes on after a failure: from its last checkpoint, on which GPUs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal, get_args
+
+from topoplace import _checks
+from topoplace.engine.confined import confined
+from topoplace.errors import SearchTimeoutError
+from topoplace.moving import MoveCosts, repair
+from topoplace.placement import Placement
+from topoplace.text_formats.csv_rows import MAX_NUMBER
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.policy import Policy
+    from topoplace.moving import Repair
+    from topoplace_lab.simulate.metrics import JobRecord
+
+Way = Literal["repair", "place-again", "queue"]
+WAYS: Final[tuple[str, ...]] = get_args(Way)
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """How jobs go on after a failure. Software that fails restarts on the same GPUs, whatever the way.
+
+    The times are assumptions: hardly anybody publishes theirs.
+
+    Args:
+        way: "repair": by `topoplace.repair`, which moves few tasks. "place-again": all tasks where the policy places
+            the job now. "queue": from its place in the queue. Jobs that find no GPUs in the first two ways, or have a
+            requirement that repairs do not honour, wait in the queue, too.
+        checkpoint_every: Seconds of work between checkpoints: a job loses what it did since the last one. 0 for none.
+        restart_s: Seconds for which a job holds its GPUs before it goes on.
+        step_s: Seconds of a training step. With it, a repair has the least cost of moves and of communication in the
+            steps that are left; without, the fewest moves.
+        costs: What moves cost then, in seconds; `MoveCosts()` by default.
+
+    Raises:
+        ValueError: Names a wrong value.
+    """
+
+    way: Way = "repair"
+    checkpoint_every: float = 3600.0
+    restart_s: float = 300.0
+    step_s: float | None = None
+    costs: MoveCosts | None = None
+
+    def __post_init__(self) -> None:
+        _checks.one_of(self.way, "way", WAYS, ValueError)
+        for name in ("checkpoint_every", "restart_s"):
+            _checks.real(getattr(self, name), name, ValueError, high=MAX_NUMBER)
+        if self.costs is not None:
+            _checks.instance(self.costs, MoveCosts, "costs", ValueError)
+        if self.step_s is not None:
+            _checks.positive(self.step_s, "step_s", ValueError, high=MAX_NUMBER)
+        for name in ("step_s", "costs"):
+            if getattr(self, name) is not None and (self.way != "repair" or self.step_s is None):
+                raise ValueError(f"{name}: chooses among repairs by step_s, not with way = {self.way!r}")
+
+    def replaced(
+        self, record: JobRecord, lost: Collection[int], policy: Policy, cluster: Cluster
+    ) -> Placement | None:
+        """Give a stopped job, which still holds its GPUs, others for those in `lost`; return None if it got none.
+
+        It holds no GPU then.
+        """
+        job_id, placement = record.job_id, None
+        if self.way == "repair" and (plan := self._repair(record, lost, cluster)):
+            plan.carry_out(cluster)
+            return plan.placement
+        cluster.release(job_id)
+        if self.way == "place-again":
+            placement = confined(policy, record.submitted.excluded).place(record.job, cluster)
+        if placement is not None:
+            cluster.allocate(job_id, placement, record.job)
+        return placement
+
+    def _repair(self, record: JobRecord, lost: Collection[int], cluster: Cluster) -> Repair | None:
+        """Return a plan that gives all tasks GPUs, on machines that the job may use; None if there is none."""
+        try:
+            with cluster.what_if():
+                for machine in record.submitted.excluded:
+                    cluster.drain(machine)
+                front = repair(record.job_id, cluster, lost=lost)
+        except (ValueError, SearchTimeoutError):  # a requirement that repairs do not honour, or no time left
+            return None
+        if front.unrepaired or not front.plans:
+            return None
+        if self.step_s is None:
+            return front.plans[0]
+        history = record.history
+        assert history is not None
+        steps = history.left * history.run_time / self.step_s
+        return front.best(steps_left=steps, costs=self.costs)
