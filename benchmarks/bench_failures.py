@@ -130,7 +130,7 @@ def placed_anew(cluster: tp.Cluster) -> tp.Placement:
 
 def ours(cluster: tp.Cluster, lost: Sequence[int]) -> Sequence[int] | None:
     """Return the repair with the fewest moves."""
-    plans = tp.repair(ID, cluster, lost=lost).plans
+    plans = tp.repair(ID, cluster, lost=lost, further=False).plans
     return plans[0].placement.gpus if plans and plans[0].placement else None
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.policy import Policy
-    from topoplace.moving import Repair
+    from topoplace.moving import Reassignment
     from topoplace_lab.simulate.metrics import JobRecord
 
 Way = Literal["repair", "place-again", "queue"]
@@ -80,13 +80,13 @@ class Recovery:
             cluster.allocate(job_id, placement, record.job)
         return placement
 
-    def _repair(self, record: JobRecord, lost: Collection[int], cluster: Cluster) -> Repair | None:
+    def _repair(self, record: JobRecord, lost: Collection[int], cluster: Cluster) -> Reassignment | None:
         """Return a plan that gives all tasks GPUs, on machines that the job may use; None if there is none."""
         try:
             with cluster.what_if():
                 for machine in record.submitted.excluded:
                     cluster.drain(machine)
-                front = repair(record.job_id, cluster, lost=lost)
+                front = repair(record.job_id, cluster, lost=lost, further=self.step_s is not None)
         except (ValueError, SearchTimeoutError):  # a requirement that repairs do not honour, or no time left
             return None
         if front.unrepaired or not front.plans:
