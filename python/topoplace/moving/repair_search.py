@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.gangs.offers import Offers
+    from topoplace.engine.machines.machine_class import Mask
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
 
@@ -83,7 +84,10 @@ def _forest_of(job: JobGraph, depths: tuple[tuple[str, int], ...]) -> Forest:
     return Forest(required_of(job), dict(depths), range(job.num_tasks))
 
 
-_locals = lru_cache(maxsize=1024)(lambda mask: tuple(members(mask)))
+@lru_cache(maxsize=1024)
+def _locals(mask: Mask) -> tuple[int, ...]:
+    """Return the members of a mask."""
+    return tuple(members(mask))
 
 
 class RepairSearch:
@@ -250,7 +254,7 @@ class RepairSearch:
         leaf_of[domains.leaf_machines] = np.arange(domains.first_leaf, len(domains.parent))
         for mask, places in offers.by_usable():
             machines, inside = offers.machines[places], _locals(mask)
-            gpus = [numbers[machine][local] for machine in machines.tolist() for local in inside]
+            gpus: list[int] = [numbers[machine][local] for machine in machines.tolist() for local in inside]
             found[gpus] = np.repeat(leaf_of[machines], len(inside))
         return found
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -151,7 +151,7 @@ def running(job_id: str, cluster: Cluster) -> tuple[JobGraph, tuple[int, ...], H
 
 
 @contextmanager
-def naming(what: str) -> Iterator[None]:
+def naming(what: str) -> Generator[None]:
     """Put the name of what is wrong before the message of a ValueError."""
     try:
         yield
