@@ -415,3 +415,19 @@ def test_spares_are_used_last() -> None:
     assert front.plans[0].replaced == {1: (1, 7)}
     front.plans[0].carry_out(cluster)
     assert cluster.gpus_of("gang") == (0, 7)
+
+
+def test_leaving_a_slow_gpu_pays_after_some_steps() -> None:
+    topology = tp.machines.get("dgx-h100").with_degraded({3: 0.5})
+    cluster = running(tp.Cluster(topology), tp.JobGraph.ring(4), (0, 1, 2, 3))
+    front = tp.repair("gang", cluster, lost=[3])
+    saved = front.stay - front.plans[0].time
+    assert saved > 0
+    costs = MoveCosts(move_per_gpu=60)
+    steps = front.pays_after(costs=costs)
+    assert steps == math.ceil(60 / saved)
+    cluster = running(tp.Cluster(topology.with_unhealthy([3])), tp.JobGraph.ring(2), (0, 1))
+    assert tp.repair("gang", cluster, lost=[1]).pays_after() == math.inf
+    cluster.take_health(topology.with_unhealthy([1]))
+    front = tp.repair("gang", cluster)
+    assert (front.stay, front.pays_after()) == (math.inf, 0)

@@ -50,6 +50,10 @@ class RepairFront:
     way.
     """
 
+    stay: float = math.inf
+    """Seconds a step that the job communicates if it stays on the GPUs in `lost`; infinite if one of them is unhealthy.
+    """
+
     @property
     def fewest(self) -> bool:
         """Return True if it is proven that no repair moves fewer tasks than the first plan."""
@@ -66,11 +70,32 @@ class RepairFront:
             ValueError: Names a wrong argument, or there is no plan for all tasks.
         """
         left = _checks.real(steps_left, "steps_left", ValueError)
+        self._refuse_part()
+        return min(self.plans, key=lambda plan: self._cost(plan, costs) + left * plan.time)
+
+    def pays_after(self, *, costs: MoveCosts | None = None) -> float:
+        """Return the number of steps after which the first plan has saved as many seconds as its moves cost.
+
+        It is infinite if the plan saves none in a step, and 0 if the job cannot stay.
+
+        Args:
+            costs: As for `best`.
+
+        Raises:
+            ValueError: Names a wrong argument, or there is no plan for all tasks.
+        """
+        self._refuse_part()
+        cost, saved = self._cost(self.plans[0], costs), self.stay - self.plans[0].time
+        return math.ceil(cost / saved) if saved > 0 else math.inf
+
+    def _cost(self, plan: Reassignment, costs: MoveCosts | None) -> float:
         costs = MoveCosts() if costs is None else costs
         _checks.instance(costs, MoveCosts, "costs", ValueError)
+        return costs.of(plan.job_id, plan.moved.all)[0]
+
+    def _refuse_part(self) -> None:
         if not self.plans or self.unrepaired:
             raise ValueError("there is no plan for all tasks")
-        return min(self.plans, key=lambda plan: costs.of(plan.job_id, plan.moved.all)[0] + left * plan.time)
 
 
 def repair(
@@ -128,9 +153,10 @@ def repair(
         smaller = None if first.is_whole else broken.smaller()
         making_way = None if first.is_whole or not allowed else broken.others(allowed, costs)
         waiting = broken.later(first, ending)
+        stay = math.inf if set(broken.lost) & set(cluster.topology.unhealthy_gpus) else search.seconds(gpus)
     plans = [plan for one in found if (plan := broken.plan(one)).replaced]
     return RepairFront(
-        tuple(plans), first.bound, first.unrepaired, search.is_complete, smaller, waiting, making_way
+        tuple(plans), first.bound, first.unrepaired, search.is_complete, smaller, waiting, making_way, stay
     )
 
 
