@@ -203,6 +203,17 @@ def test_a_repair_moves_the_tasks_of_the_failed_machine_alone() -> None:
     assert found["place-again"]["tasks_moved"] > found["repair"]["tasks_moved"]
 
 
+def test_moves_take_their_time() -> None:
+    jobs, costs = Workload([GANG], [0.0], [40_000.0]), tp.MoveCosts(move=10.0, move_per_gpu=100.0)
+
+    def end(seed: int, costs: tp.MoveCosts | None) -> float:
+        result = run(jobs, [often(per_day=1.0)], recovery=Recovery(costs=costs), seed=seed)
+        return float(result.jobs[0]["end"]) if result.jobs[0]["failures"] == 1 else math.nan
+
+    seed = next(seed for seed in range(50) if not math.isnan(end(seed, None)))
+    assert end(seed, costs) - end(seed, None) == pytest.approx(10.0 + 4 * 100.0)
+
+
 def test_a_repair_may_weigh_moves_against_the_steps_that_are_left() -> None:
     """A task moves alone, or the whole ring, which then communicates over faster links."""
     duo = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], 1.0)
@@ -331,7 +342,7 @@ BAD = (
     (lambda: Recovery("pray"), "way = 'pray'"),  # type: ignore[arg-type]
     (lambda: Recovery(checkpoint_every=-1.0), "checkpoint_every = -1.0 is not in 0"),
     (lambda: Recovery("queue", step_s=1.0), "step_s: .* way = 'queue'"),
-    (lambda: Recovery(costs=tp.MoveCosts()), "costs: "),
+    (lambda: Recovery(costs=1), "costs = 1"),  # type: ignore[arg-type]
     (lambda: run(some_jobs(0), [often("pod")]), r"failures.parts\[0\].out = 'pod'"),
     (lambda: run(some_jobs(0), [often(per="pod")]), r"failures.parts\[0\].per = 'pod'"),
     (lambda: simulate(QUAD, some_jobs(0), tp.policies.get("fcfs"), recovery=Recovery()), "recovery: without"),

@@ -291,8 +291,10 @@ class _Run:
             self._start_again(record, placement, now, self.move_times.move_s)
         for record, placement in decided.start:
             if record.history:
-                has_failed = record.history.has_failed
-                pause = (self.recovery if has_failed else self.move_times).restart_s
+                pause = self.move_times.restart_s
+                if record.history.has_failed:
+                    before = record.history.stays[-1].placement
+                    pause = self.recovery.pause(record.job_id, before, placement)
                 self._start_again(record, placement, now, pause)
                 continue
             run_time = self._run_time(record.submitted, placement)
@@ -347,7 +349,8 @@ class _Run:
         if placement is None:
             self._wait_again(record, history, now)
             return
-        self._start_again(record, placement, now, self.recovery.restart_s)
+        pause = self.recovery.pause(record.job_id, history.stays[-1].placement, placement)
+        self._start_again(record, placement, now, pause)
         if isinstance(self.queue, DisciplineQueue):
             self.queue.goes_on(record, now)
 

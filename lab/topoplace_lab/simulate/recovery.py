@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from operator import ne
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from topoplace import _checks
@@ -36,9 +37,10 @@ class Recovery:
             requirement that repairs do not honour, wait in the queue, too.
         checkpoint_every: Seconds of work between checkpoints: a job loses what it did since the last one. 0 for none.
         restart_s: Seconds for which a job holds its GPUs before it goes on.
+        costs: Seconds more for a job of which tasks move: `move`, and `move_per_gpu` for each of these tasks, whose
+            checkpoint is on another machine. None for none.
         step_s: Seconds of a training step. With it, a repair has the least cost of moves and of communication in the
             steps that are left; without, the fewest moves.
-        costs: What moves cost then, in seconds; `MoveCosts()` by default.
 
     Raises:
         ValueError: Names a wrong value.
@@ -47,8 +49,8 @@ class Recovery:
     way: Way = "repair"
     checkpoint_every: float = 3600.0
     restart_s: float = 300.0
-    step_s: float | None = None
     costs: MoveCosts | None = None
+    step_s: float | None = None
 
     def __post_init__(self) -> None:
         _checks.one_of(self.way, "way", WAYS, ValueError)
@@ -58,9 +60,13 @@ class Recovery:
             _checks.instance(self.costs, MoveCosts, "costs", ValueError)
         if self.step_s is not None:
             _checks.positive(self.step_s, "step_s", ValueError, high=MAX_NUMBER)
-        for name in ("step_s", "costs"):
-            if getattr(self, name) is not None and (self.way != "repair" or self.step_s is None):
-                raise ValueError(f"{name}: chooses among repairs by step_s, not with way = {self.way!r}")
+        if self.step_s is not None and self.way != "repair":
+            raise ValueError(f"step_s: chooses among repairs, not with way = {self.way!r}")
+
+    def pause(self, job_id: str, before: Placement, after: Placement) -> float:
+        """Return the seconds for which a job holds its new GPUs before it goes on."""
+        moved = sum(map(ne, before.gpus, after.gpus))
+        return self.restart_s + (self.costs.of(job_id, moved)[0] if self.costs and moved else 0.0)
 
     def replaced(
         self, record: JobRecord, lost: Collection[int], policy: Policy, cluster: Cluster
