@@ -9,7 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -18,7 +18,6 @@ import pytest
 
 import topoplace as tp
 from topoplace.errors import JournalError
-from topoplace.moving import Repair
 from topoplace_hosts.journal import Entry, Holding, Journal, Stage, carry_out, reconcile
 from topoplace_hosts.journal.entry import named
 
@@ -45,7 +44,7 @@ def held_in(cluster: tp.Cluster) -> dict[str, tuple[tuple[int, ...], Holding]]:
     }
 
 
-def a_plan(cluster: tp.Cluster) -> Repair:
+def a_plan(cluster: tp.Cluster) -> Any:
     return tp.repair("train", cluster).plans[0]
 
 
@@ -132,6 +131,37 @@ def test_what_cannot_be_carried_out_or_written_changes_nothing(tmp_path: Path) -
     with Journal(tmp_path / "j", read_only=True) as reader, pytest.raises(JournalError, match="reading only"):
         carry_out(plan, cluster, reader)
     assert cluster.snapshot() == before
+
+
+@dataclass(frozen=True)
+class WithOthers:
+    """A plan for which one other job moves and one stops."""
+
+    job_id: str = "train"
+
+    def carry_out(self, cluster: tp.Cluster) -> None:
+        for job_id in ("train", "other", "third"):
+            cluster.release(job_id)
+        cluster.record("train", (0, 4), RING)
+        cluster.record("other", (8, 9))
+
+
+def test_others_that_make_way_are_in_the_same_append(tmp_path: Path) -> None:
+    with Journal(tmp_path / "j") as journal:
+        cluster = started(journal)
+        cluster.record("third", (7,))
+        journal.append(Entry("third", Stage.CONFIRMED, named(TOPOLOGY, (7,))))
+        appends = journal.num_appends
+        carry_out(WithOthers(), cluster, journal, why="GPU 3 is broken")
+        assert journal.num_appends == appends + 1
+        latest = journal.latest()
+        assert {name: one.stage for name, one in latest.items()} == {
+            "train": Stage.REPAIR,
+            "other": Stage.REPAIR,
+            "third": Stage.ENDED,
+        }
+        assert latest["third"].why == "stopped for train"
+        assert latest["other"].gpus == named(TOPOLOGY, (8, 9))
 
 
 # ---- interrupts, kills and torn writes -------------------------------------------------------------------------
