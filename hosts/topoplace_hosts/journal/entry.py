@@ -35,7 +35,7 @@ class Stage(StrEnum):
     CONFIRMED = "confirmed"
     """The scheduler shows the job on these GPUs."""
     REPAIR = "repair"
-    """A job that runs is about to go on on these GPUs, instead of those of its entry before."""
+    """A running job is about to move to these GPUs from those of its entry before."""
     WITHDRAWN = "withdrawn"
     """The decision was given up before the job started."""
     ENDED = "ended"

@@ -88,12 +88,14 @@ def beside(state: ClusterState, pod: Pod, rest: Sequence[Pod]) -> MachineMask:
     members = _members(state, pod, rest)
     if not _is_one_job(state, members):
         return mask
-    position, each, domains = _position(members, pod), pod.requests.gpus, _domains(state)
+    position, each = _position(members, pod), pod.requests.gpus
+    domains, numbers = _domains(state), np.arange(state.topology.num_machines)
     for group in required_of(job_graph(state, [one.pod for one in members])):
         ranks = {task // each for task in group.tasks}
         there = _machines([members[rank] for rank in ranks], state)
-        if position in ranks and group.level in domains and len(there):
-            mask &= np.isin(domains[group.level], domains[group.level][there])
+        if position in ranks and len(there):
+            codes = domains.get(group.level, numbers)
+            mask &= np.isin(codes, codes[there])
     return mask
 
 
@@ -204,10 +206,11 @@ def _from_near_to_far(
 
 def _is_together(state: ClusterState, job: JobGraph, gpus: Sequence[int]) -> bool:
     """Return True if each required group of a job is in one domain of its level; a socket counts as its machine."""
-    domains, machines = _domains(state), state.topology.machine_of[list(gpus)]
+    domains, numbers = _domains(state), np.arange(state.topology.num_machines)
+    machines = state.topology.machine_of[list(gpus)]
     for group in required_of(job):
         own = machines[list(group.tasks)]
-        if len(set((domains[group.level][own] if group.level in domains else own).tolist())) > 1:
+        if len(np.unique(domains.get(group.level, numbers)[own])) > 1:
             return False
     return True
 
