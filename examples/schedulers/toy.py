@@ -1,4 +1,4 @@
-"""A complete scheduler on the library: a queue, priorities, gangs, why a job waits, and a journal.
+"""A complete scheduler on the library: a queue, priorities, gangs, why a job waits, repairs, and a journal.
 
 What starts processes is left out: `start` and `stop` print. Everything else is what a real one needs.
 """
@@ -11,9 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from topoplace import Cluster, JobGraph, MoveCosts, Topology, machines, make_room, policies
+from topoplace import Cluster, JobGraph, MoveCosts, Topology, machines, make_room, policies, repair
 from topoplace.placement import Placement
-from topoplace_hosts.journal import Entry, Journal, Stage, reconcile
+from topoplace_hosts.journal import Entry, Journal, Stage, carry_out, reconcile
 from topoplace_hosts.journal.entry import named
 
 Launcher = Callable[[str, Sequence[int]], None]
@@ -58,6 +58,23 @@ class ToyScheduler:
         del self.jobs[job_id]
         self.decide()
 
+    def lose(self, *broken: int | str) -> None:
+        """Note GPUs, or machines by name, that have died; their jobs move as little as possible, or wait again."""
+        self.cluster = self.cluster.with_topology(self.cluster.topology.with_unhealthy(broken))
+        dead = set(self.cluster.topology.unhealthy_gpus)
+        for job_id, gpus in dict(self.cluster.allocations).items():
+            if dead.isdisjoint(gpus):
+                continue
+            front = repair(job_id, self.cluster)
+            if front.unrepaired:
+                self.jobs[job_id].why = next(iter(front.unrepaired.values()))
+                self._release(job_id)
+                continue
+            self._stop(job_id, gpus)
+            carry_out(front.plans[0], self.cluster, self._journal, why="its GPUs have died")
+            self._begin(job_id)
+        self.decide()
+
     def waiting(self) -> list[Job]:
         """Return the jobs that wait, in the order in which they are decided; `why` says what they wait for."""
         jobs = [job for job in self.jobs.values() if not self.cluster.runs(job.job_id)]
@@ -89,9 +106,13 @@ class ToyScheduler:
         gpus = named(self.cluster.topology, placement.gpus)
         self._journal.append(Entry(job.job_id, Stage.INTENT, gpus, f"priority {job.priority}"))
         self.cluster.allocate(job.job_id, placement)
-        # A crash here leaves an intent, and `reconcile` sees it.
-        self._start(job.job_id, placement.gpus)
-        self._journal.append(Entry(job.job_id, Stage.CONFIRMED, gpus))
+        self._begin(job.job_id)
+
+    def _begin(self, job_id: str) -> None:
+        gpus = self.cluster.gpus_of(job_id)
+        # A crash here leaves an intent, or a repair, and `reconcile` sees it.
+        self._start(job_id, gpus)
+        self._journal.append(Entry(job_id, Stage.CONFIRMED, named(self.cluster.topology, gpus)))
 
     def _release(self, job_id: str) -> None:
         self._stop(job_id, self.cluster.gpus_of(job_id))
@@ -127,6 +148,7 @@ def main() -> None:
             for job in toy.jobs.values():
                 again.submit(job)
             again.end("gang")
+            again.lose("n0")
             print("waiting:", [job.job_id for job in again.waiting()])
 
 

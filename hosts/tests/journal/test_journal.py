@@ -266,7 +266,7 @@ def test_other_versions_are_refused(tmp_path: Path) -> None:
     newer = sqlite3.connect(tmp_path / "j")
     newer.execute(f"PRAGMA user_version = {schema.VERSION + 1}")
     newer.close()
-    with pytest.raises(JournalError, match="has version 4; this topoplace reads version 3"):
+    with pytest.raises(JournalError, match="has version 5; this topoplace reads versions 3 to 4"):
         Journal(tmp_path / "j", read_only=True)
 
 

@@ -17,7 +17,7 @@ from topoplace import Cluster, Refusal, Topology, machines, policies
 from topoplace.errors import SlurmError
 from topoplace.jobs.groups import SizedGroups
 from topoplace.topology.fabric import Fabric, Level
-from topoplace_hosts.journal import Entry, Stage
+from topoplace_hosts.journal import Entry, Journal, Stage
 from topoplace_hosts.journal.entry import named
 from topoplace_hosts.slurm import metrics
 from topoplace_hosts.slurm.client import commands
@@ -28,6 +28,7 @@ from topoplace_hosts.slurm.client.nodes import SlurmNode, SlurmNodes, in_service
 from topoplace_hosts.slurm.client.records import RecordFormat
 from topoplace_hosts.slurm.metrics import Figures
 from topoplace_hosts.slurm.placer import PlacerSettings, running
+from topoplace_hosts.slurm.placer.deciding import Deciding
 from topoplace_hosts.slurm.placer.decision import JobDecision, decide
 from topoplace_hosts.slurm.placer.fairness import Turns
 from topoplace_hosts.slurm.placer.machines import Where, gpus_at, where_of
@@ -455,3 +456,30 @@ def test_a_slurm_that_does_not_answer_is_tried_again(tmp_path: Path) -> None:
 def test_wrong_settings_are_named(name: str) -> None:
     with pytest.raises(ValueError, match=f"{name} = -1"):
         PlacerSettings(**{name: -1})
+
+
+@pytest.mark.parametrize(
+    ("ran", "is_open", "expected"), [(True, True, "n1"), (True, False, "n0"), (False, True, "n0")]
+)
+def test_a_requeued_job_returns_to_its_nodes_if_they_are_open(
+    tmp_path: Path, ran: bool, is_open: bool, expected: str
+) -> None:
+    """It ran on n1; n0, which comes first, is idle, too."""
+    with Journal(tmp_path / "j") as journal:
+        if ran:
+            journal.append(Entry("7", Stage.CONFIRMED, named(TWO, (8, 9))))
+            journal.append(Entry("7", Stage.ENDED))
+        made = Deciding(
+            policies.get("least-time"),
+            Cluster(TWO),
+            journal,
+            PlacerSettings(),
+            Figures(),
+            lambda *_, **__: None,
+            keeps_old=False,
+            monotonic=lambda: 0.0,
+        )
+        made.requests.read(SlurmCommands(), [job()])
+        there = nodes() if is_open else SlurmNodes({"n0": nodes().nodes["n0"]}, {})
+        lines = made.orders_for([job()], [], {"7"}, there, 0.0)
+        assert any(f"JobId=7 ReqNodeList={expected} " in line for line in lines)

@@ -8,8 +8,8 @@ To change:
 
 - The stages of a decision, and what an entry says that a job holds: `entry.py`. The columns of the file are in
   `schema.py`, the JSON inside them in `entry.py`.
-- Comparison with the scheduler: `reconciliation.py`, `recording.py`; what is drained and held, and how idle GPUs
-  are sliced: `service.py`.
+- Comparison with the scheduler: `reconciliation.py`, `recording.py`; repairs: `repairing.py`; what is drained and
+  held, and how idle GPUs are sliced: `service.py`.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from topoplace_hosts.journal.journal import Journal as Journal
     from topoplace_hosts.journal.reconciliation import Difference as Difference
     from topoplace_hosts.journal.reconciliation import reconcile as reconcile
+    from topoplace_hosts.journal.repairing import carry_out as carry_out
     from topoplace_hosts.journal.service import keep as keep
     from topoplace_hosts.journal.service import recall as recall
 

@@ -34,6 +34,8 @@ class Stage(StrEnum):
     """The scheduler has accepted it."""
     CONFIRMED = "confirmed"
     """The scheduler shows the job on these GPUs."""
+    REPAIR = "repair"
+    """A running job is about to move to these GPUs from those of its entry before."""
     WITHDRAWN = "withdrawn"
     """The decision was given up before the job started."""
     ENDED = "ended"
@@ -42,7 +44,7 @@ class Stage(StrEnum):
     @property
     def in_flight(self) -> bool:
         """Return True if the decision's outcome is not known yet."""
-        return self in (Stage.INTENT, Stage.TOLD)
+        return self in (Stage.INTENT, Stage.TOLD, Stage.REPAIR)
 
     @property
     def final(self) -> bool:

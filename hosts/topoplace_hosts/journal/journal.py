@@ -136,7 +136,7 @@ class Journal:
             )
 
     def in_flight(self) -> Mapping[str, Entry]:
-        """Return the last entry of each job whose decision is at the stage intent or told, by job id."""
+        """Return the last entry of each job whose decision is at the stage intent, told or repair, by job id."""
         return {job_id: one for job_id, one in self.latest().items() if one.stage.in_flight}
 
     def allocations(self) -> Mapping[str, Entry]:

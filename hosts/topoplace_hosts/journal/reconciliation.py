@@ -34,7 +34,8 @@ class Difference:
 
     Args:
         kind: "unknown": the job runs, and the journal does not have it. "moved": it has other GPUs than in the journal.
-            "withdrawn": it was decided, but the scheduler does not have it. "overlap": it holds GPUs, or shares or
+            "withdrawn": it was decided, but the scheduler does not have it, or has it where it was before a repair.
+            "overlap": it holds GPUs, or shares or
             slices of them, that a job earlier in the list holds. "partition": its GPUs are no partition. "slices": its
             slices are unknown, or it runs on a whole GPU that was cut into idle slices. "hosts": its machines lack its
             CPUs, memory or drives.
@@ -81,9 +82,10 @@ def reconcile(
     runs, waits = _checked(running, "running", cluster), _checked(pending, "pending", cluster)
     given = runs | {job_id: where for job_id, where in waits.items() if job_id not in runs}
     latest = journal.latest()
+    undone = _before_repairs(cluster, given, latest, journal)
     found = [
-        *_match_cluster(cluster, given, graphs, latest),
-        *_changes(cluster, given, running, latest),
+        *_match_cluster(cluster, given, graphs, {**latest, **undone}),
+        *_changes(cluster, given, running, latest, undone),
     ]
     journal.append(*[entry for _, entry in found if entry is not None])
     return tuple(difference for difference, _ in found if difference is not None)
@@ -113,6 +115,33 @@ def _checked(given: _Given, what: str, cluster: Cluster) -> dict[str, Placement 
 
 def _gpus(where: Placement | tuple[int, ...]) -> tuple[int, ...]:
     return where.gpus if isinstance(where, Placement) else where
+
+
+def _before_repairs(
+    cluster: Cluster,
+    given: Mapping[str, Placement | tuple[int, ...]],
+    latest: Mapping[str, Entry],
+    journal: Journal,
+) -> dict[str, Entry]:
+    """Return the entry before its repairs of each job that the scheduler has where it was then, not where it is now."""
+    found: dict[str, Entry] = {}
+    for job_id, where in given.items():
+        known, gpus = latest.get(job_id), set(named(cluster.topology, _gpus(where)))
+        if known is None or known.stage is not Stage.REPAIR or set(known.gpus) == gpus:
+            continue
+        if (before := _before_repair(journal.history(job_id), gpus)) is not None:
+            found[job_id] = before
+    return found
+
+
+def _before_repair(history: Iterable[Entry], gpus: set[Device]) -> Entry | None:
+    """Return a job's last entry with these GPUs, if only repairs came after it."""
+    for entry in reversed(tuple(history)):
+        if set(entry.gpus) == gpus:
+            return entry
+        if entry.stage is not Stage.REPAIR:
+            break
+    return None
 
 
 def _match_cluster(
@@ -207,6 +236,7 @@ def _changes(
     given: Mapping[str, Placement | tuple[int, ...]],
     running: Iterable[str],
     latest: Mapping[str, Entry],
+    undone: Mapping[str, Entry],
 ) -> Iterator[_Found]:
     """Yield what differs between the journal's last entries and the scheduler's jobs, and the entry that settles it."""
     runs = set(running)
@@ -220,6 +250,9 @@ def _changes(
                 Difference(job_id, "unknown", (), gpus),
                 Entry(job_id, stage, gpus, why, holding=_holding(cluster, job_id, where)),
             )
+        elif job_id in undone:
+            entry = replace(undone[job_id], stage=stage, why="its repair was not carried out", time=0.0)
+            yield Difference(job_id, "withdrawn", known.gpus, gpus), entry
         elif set(known.gpus) != set(gpus):
             holding = _holding(cluster, job_id, where)
             entry = Entry(job_id, stage, gpus, "the scheduler has other GPUs", holding=holding)

@@ -9,8 +9,10 @@ import sqlite3
 
 from topoplace.errors import JournalError
 
-VERSION = 3
-"""The only version that this library reads and writes."""
+VERSION = 4
+"""The version that this library writes."""
+OLDER = (3,)
+"""The older versions that it reads: 3 has the same tables, and no entries of the stage `repair`."""
 APPLICATION_ID = 0x746F706F  # "topo"
 
 _CREATE = (
@@ -24,24 +26,27 @@ _CREATE = (
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables of a new file, in one transaction."""
-    if known_version(connection) == VERSION:
+    """Create the tables of a new file, or note in an older one that it has the present version; in one transaction."""
+    known = known_version(connection)
+    if known == VERSION:
         return
     with connection:
         connection.execute("BEGIN IMMEDIATE")
-        for step in _CREATE:
+        for step in () if known else _CREATE:
             connection.execute(step)
         connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute(f"PRAGMA user_version = {VERSION}")
 
 
 def known_version(connection: sqlite3.Connection) -> int:
-    """Return `VERSION`, or 0 for an empty file; JournalError for a file of another kind or version."""
+    """Return the version of a journal, or 0 for an empty file; JournalError for what this library does not read."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if application != APPLICATION_ID and (application or version or tables):
         raise JournalError("the file is an SQLite database, but not a journal of topoplace")
-    if version not in (0, VERSION):
-        raise JournalError(f"the journal has version {version}; this topoplace reads version {VERSION}")
+    if version not in (0, *OLDER, VERSION):
+        raise JournalError(
+            f"the journal has version {version}; this topoplace reads versions {OLDER[0]} to {VERSION}"
+        )
     return int(version)

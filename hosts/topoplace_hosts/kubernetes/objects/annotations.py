@@ -23,6 +23,8 @@ KUEUE_GROUP: Final = "kueue.x-k8s.io/pod-group-name"
 """Label of Kueue for a pod's group; `GROUP` overrides it."""
 KUEUE_SIZE: Final = "kueue.x-k8s.io/pod-group-total-count"
 """Annotation of Kueue: the number of pods in its group."""
+JOB_INDEX: Final = "batch.kubernetes.io/job-completion-index"
+"""Label that Kubernetes gives a pod of an indexed Job; the end of such a pod's name is random."""
 OTHER_GROUPS: Final = ("pod-group-name", "scheduling.k8s.io/group-name", "scheduling.x-k8s.io/pod-group")
 """Annotations and labels that name a PodGroup of KAI, of Volcano, and of kube-scheduler's coscheduling plugin."""
 

@@ -107,6 +107,11 @@ class Pod:
         return f"{self.namespace}/{self.name}/{self.uid}"
 
     @property
+    def rank_name(self) -> str:
+        """Return the part of the name that a pod has in common with the one that replaces it, if there is one."""
+        return self.name.rpartition("-")[0] if notes.JOB_INDEX in self.labels else self.name
+
+    @property
     def gpus(self) -> tuple[int, ...] | None:
         """Return the pod's GPUs by number on its node, from its annotation; None if that does not match the request."""
         return notes.gpus_of(self.annotations, self.requests)

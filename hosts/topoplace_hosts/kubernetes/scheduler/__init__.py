@@ -5,7 +5,8 @@ To change:
 - Which nodes are allowed: `predicates.py`, for all nodes at once `allowed_rows.py`; what is left of them:
   `node_table.py`; who holds which GPUs: `cluster_state.py`.
 - A policy's answer for a pod or group: `deciding.py`, where it runs: `seats.py`; which of its pods are together:
-  `demands.py`; the order of decisions: `waiting.py`; pre-emption: `preempting.py`.
+  `demands.py`; pods that replace others: `replacing.py`; the order of decisions: `waiting.py`; pre-emption:
+  `preempting.py`.
 - The loop: `scheduler.py`; events: `intake.py`; bindings and retries: `calls.py`; the journal: `decisions.py`.
 """
 

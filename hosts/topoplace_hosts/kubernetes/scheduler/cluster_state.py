@@ -46,6 +46,9 @@ class ClusterState:
         """Grows when a pod may fit that did not before: a pod left, a node changed, or a reservation ended."""
         self.groups: Counter[tuple[str, str]] = Counter()
         """The number of bound pods of each group, by namespace and name."""
+        self.lost: dict[tuple[str, str], dict[str, Pod]] = {}
+        """The pods with GPUs that have left groups of which others are bound, by rank, until others have replaced them.
+        """
         self.priorities: Counter[int] = Counter()
         """The number of bound pods with GPUs, by priority."""
         self.claims = ClaimTable(topology)
@@ -99,6 +102,8 @@ class ClusterState:
             self._hold(pod)
         else:  # it holds what it was given: a later change of its annotation is no decision
             self.pods[pod.uid] = replace(pod, annotations=known.annotations)
+        if known is None or pod.uid in self._assumed:
+            self._note_replaced(pod)
         self._assumed.discard(pod.uid)
 
     def close_for(self, uid: str, node: str) -> None:
@@ -112,13 +117,27 @@ class ClusterState:
             self.freed += 1
             self._untold[self._unread.pop(uid)].discard(uid)
         pod = self.pods.pop(uid, None)
-        self._assumed.discard(uid)
         if pod is None:
+            self._assumed.discard(uid)
             return
         self.freed += 1
         self._count(pod, -1)
+        self._note_lost(pod)
+        self._assumed.discard(uid)
         self.table.release(pod, self.table.row(pod.node))
         self._release_gpus(pod.job_id, pod.node)
+
+    def _note_lost(self, pod: Pod) -> None:
+        key = pod.namespace, group_name(pod.labels)
+        if not self.groups[key]:
+            self.lost.pop(key, None)
+        elif pod.uid not in self._assumed and self.cluster.gpus_of(pod.job_id):
+            self.lost.setdefault(key, {})[pod.rank_name] = pod
+
+    def _note_replaced(self, pod: Pod) -> None:
+        """Forget the lost pod of the same rank; a pod without a rank replaces the one that was lost first."""
+        if lost := self.lost.get((pod.namespace, group_name(pod.labels))):
+            del lost[pod.rank_name if pod.rank_name in lost else next(iter(lost))]
 
     def _hold(self, pod: Pod) -> None:
         self.pods[pod.uid] = pod

@@ -17,11 +17,12 @@ from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.placement import Refusal
 from topoplace_hosts.kubernetes.claims.selecting import NotYetError
-from topoplace_hosts.kubernetes.objects.annotations import GPUS, request_of
+from topoplace_hosts.kubernetes.objects.annotations import request_of
 from topoplace_hosts.kubernetes.objects.pod import Pod
 from topoplace_hosts.kubernetes.scheduler.claiming.placing import seat_with_claims
 from topoplace_hosts.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace_hosts.kubernetes.scheduler.demands import asks_together, check_single
+from topoplace_hosts.kubernetes.scheduler.demands import are_alike, asks_together, check_single
+from topoplace_hosts.kubernetes.scheduler.replacing import seat_beside
 from topoplace_hosts.kubernetes.scheduler.seats import (
     Seat,
     Seats,
@@ -47,21 +48,28 @@ class Postponed(Refusal):
 
 
 def decide(
-    policy: Policy, state: ClusterState, pods: Sequence[Pod], waited_s: float = math.inf
+    policy: Policy,
+    state: ClusterState,
+    pods: Sequence[Pod],
+    waited_s: float = math.inf,
+    rest: Sequence[Pod] = (),
 ) -> Seats | Refusal:
     """Return where pods that start together run, or why they wait; the state does not change.
 
     A group of equal pods is first placed as one job. If that splits a pod, or a node lacks room, pods that do not ask
     to be together are placed one after another. NotYetError if a selector has to be evaluated later. waited_s: seconds
-    that the pods have waited; the answer is `Postponed` if the policy lets a group wait longer for one node.
+    that the pods have waited; the answer is `Postponed` if the policy lets a group wait longer for one node. rest: if
+    the group of a pod has started, all pods of it that wait; the pod then goes where the one that it replaces was, or
+    where `repair` says.
     """
     wrong = next((f"{pod.name}: {pod.refused} cannot be honoured" for pod in pods if pod.refused), None)
     if wrong:
         return Refusal(wrong, permanent=True)
     try:
         if len(pods) == 1:
-            return _seat(policy, state, pods[0])
-        together = _together(policy, state, pods, waited_s) if are_alike(state, pods) else _NOT_ALIKE
+            found = seat_beside(policy, state, pods[0], rest) if rest else None
+            return _seat(policy, state, pods[0]) if found is None else found
+        together = _together(policy, state, pods, waited_s) if are_alike(state.table, pods) else _NOT_ALIKE
         may_part = isinstance(together, Refusal) and not isinstance(together, Postponed)
         if may_part and not any(map(asks_together, pods)):
             return _one_by_one(policy, state, pods)
@@ -92,19 +100,6 @@ def _seat(policy: Policy, state: ClusterState, pod: Pod) -> Seats | Refusal:
 
 
 # ---- groups ------------------------------------------------------------------------------------------------------
-
-
-def are_alike(state: ClusterState, pods: Sequence[Pod]) -> bool:
-    """Return True if the same nodes can run each of these pods, and all get the same number of GPUs."""
-    demands = {(one.requests, one.place, one.host_ports, _asked(one)) for one in pods}
-    if len(demands) > 1 or not pods[0].requests.gpus or any(pod.claims for pod in pods):
-        return False
-    return not any(map(state.table.is_repelled, pods))
-
-
-def _asked(pod: Pod) -> tuple[tuple[str, str], ...]:
-    """Return what the annotations of a pod ask for."""
-    return tuple(sorted((name, value) for name, value in pod.annotations.items() if name != GPUS))
 
 
 def _together(policy: Policy, state: ClusterState, pods: Sequence[Pod], waited_s: float) -> Seats | Refusal:

@@ -1,4 +1,4 @@
-"""Levels that pods name by node labels, as requirements of the job that a group of pods forms."""
+"""What pods of a group ask for together: levels by node labels, as requirements of the job that the group forms."""
 
 from __future__ import annotations
 
@@ -11,15 +11,29 @@ from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.topology.fabric import Level
 from topoplace.topology.topology import Topology
-from topoplace_hosts.kubernetes.objects.annotations import GROUP, GROUP_SIZE, request_of
+from topoplace_hosts.kubernetes.objects.annotations import GPUS, GROUP, GROUP_SIZE, request_of
 from topoplace_hosts.kubernetes.objects.node import Node
 from topoplace_hosts.kubernetes.objects.pod import Pod
 from topoplace_hosts.kubernetes.objects.topology_annotations import TopologyDemand, demands_of
+from topoplace_hosts.kubernetes.scheduler.node_table import NodeTable
 from topoplace_hosts.kubernetes.texts import level_labels
 
 _TOGETHER: Final = ("within", "min_bandwidth", "groups", "balanced")
 """The fields of a request that apply to all pods of a group at once."""
 _HOSTNAME: Final = "kubernetes.io/hostname"
+
+
+def are_alike(table: NodeTable, pods: Sequence[Pod]) -> bool:
+    """Return True if the same nodes can run each of these pods, and all get the same number of GPUs."""
+    demands = {(one.requests, one.place, one.host_ports, _asked(one)) for one in pods}
+    if len(demands) > 1 or not pods[0].requests.gpus or any(pod.claims for pod in pods):
+        return False
+    return not any(map(table.is_repelled, pods))
+
+
+def _asked(pod: Pod) -> tuple[tuple[str, str], ...]:
+    """Return what the annotations of a pod ask for."""
+    return tuple(sorted((name, value) for name, value in pod.annotations.items() if name != GPUS))
 
 
 def asks_together(pod: Pod) -> bool:

@@ -9,8 +9,11 @@ from topoplace.engine.policy import Policy
 from topoplace.moving.move_costs import MoveCosts
 from topoplace.moving.room import make_room
 from topoplace_hosts.kubernetes.objects.pod import Pod
+from topoplace_hosts.kubernetes.scheduler.allowed_rows import MachineMask
 from topoplace_hosts.kubernetes.scheduler.cluster_state import ClusterState
-from topoplace_hosts.kubernetes.scheduler.deciding import are_alike, has_room, seats_of
+from topoplace_hosts.kubernetes.scheduler.deciding import has_room, seats_of
+from topoplace_hosts.kubernetes.scheduler.demands import are_alike
+from topoplace_hosts.kubernetes.scheduler.replacing import beside
 from topoplace_hosts.kubernetes.scheduler.seats import Seats, job_graph
 
 _TIMEOUT_S = 1.0
@@ -21,17 +24,19 @@ def may_make_room(state: ClusterState, pods: Sequence[Pod]) -> bool:
     """Return True if, by a quick check, pods of lower priority hold GPUs that these pods could use."""
     priority = min(pod.priority for pod in pods)
     return (
-        pods[0].may_preempt and min(+state.priorities, default=priority) < priority and are_alike(state, pods)
+        pods[0].may_preempt
+        and min(+state.priorities, default=priority) < priority
+        and are_alike(state.table, pods)
     )
 
 
 def room_for(
-    policy: Policy, state: ClusterState, pods: Sequence[Pod]
+    policy: Policy, state: ClusterState, pods: Sequence[Pod], rest: Sequence[Pod] = ()
 ) -> tuple[Seats, tuple[Pod, ...]] | None:
     """Return seats for pods that start together, and the pods that have to end before; None if that is not possible.
 
     Only pods of this scheduler with a lower priority end, and the cheapest of them. The cost of a pod grows with its
-    GPUs and its priority. A seat has enough CPUs and memory before any pod ends.
+    GPUs and its priority. A seat has enough CPUs and memory before any pod ends. rest: as for `decide`.
     """
     first = pods[0]
     priority = min(pod.priority for pod in pods)
@@ -44,7 +49,10 @@ def room_for(
     }
     if not lower:
         return None
-    with state.all_open(state.eligible_but_for_gpus(first)) as cluster:
+    mask = state.eligible_but_for_gpus(first)
+    if rest:
+        mask = MachineMask(mask & beside(state, first, rest))
+    with state.all_open(mask) as cluster:
         plan = make_room(
             job_graph(state, pods),
             cluster,

@@ -173,7 +173,7 @@ class Scheduler:
         failed: dict[object, Refusal] = {}
         units = self.waiting.units(self.state.groups)
         for unit in units:
-            now = self.state.freed, tuple([(pod.uid, pod.claims) for pod in unit.pods])
+            now = self.state.freed, tuple([(pod.uid, pod.claims) for pod in (*unit.pods, *unit.rest)])
             if self._is_known(unit, now) or unit.key in self._reserved or self._is_late(unit):
                 continue
             demand = _demand(unit)
@@ -222,7 +222,7 @@ class Scheduler:
         if unit.reason:
             return Refusal(unit.reason)
         try:
-            return decide(self._policy, self.state, unit.pods, self.waiting.waited_s(unit.pods))
+            return decide(self._policy, self.state, unit.pods, self.waiting.waited_s(unit.pods), unit.rest)
         except NotYetError as error:
             self._set_aside(unit, error.after_s)
             return Refusal(str(error), permanent=True)
@@ -350,7 +350,7 @@ class Scheduler:
             self._later.update(dict.fromkeys([pod.uid for pod in unit.pods], next_try))
             return
         self._preempted_at[unit.key] = now
-        found = room_for(self._policy, self.state, unit.pods)
+        found = room_for(self._policy, self.state, unit.pods, unit.rest)
         if found is None:
             return
         seats, victims = found
@@ -389,8 +389,8 @@ def _evict(pod: Pod, connection: Connection) -> None:
 
 
 def _demand(unit: Unit) -> object:
-    """Return what decides whether a single pod fits; None for groups."""
-    if unit.reason or len(unit.pods) != 1 or unit.pods[0].claims:
+    """Return what decides whether a single pod fits; None for groups, and pods of a group that has started."""
+    if unit.reason or unit.rest or len(unit.pods) != 1 or unit.pods[0].claims:
         return None
     pod = next(iter(unit.pods))
     labels = tuple(sorted(pod.labels.items()))

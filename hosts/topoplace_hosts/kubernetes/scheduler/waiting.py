@@ -23,6 +23,8 @@ class Unit(NamedTuple):
     pods: tuple[Pod, ...]
     reason: str
     """Why the pods cannot be decided yet; "" if they can."""
+    rest: tuple[Pod, ...] = ()
+    """All pods that wait of a group that has started, if this is one of them."""
 
     @property
     def priority(self) -> int:
@@ -92,7 +94,7 @@ class WaitingPods:
                 groups.setdefault((group.namespace, group.name), []).append(pod)
         self._started = {key for key in self._started if key in groups or started.get(key)}
         for key, pods in groups.items():
-            found += _group_units(key, pods, is_started=bool(started.get(key)) or key in self._started)
+            found += _group_units(key, pods, runs=bool(started.get(key)), was_started=key in self._started)
         found.sort(
             key=lambda one: (
                 not one[0],
@@ -107,22 +109,27 @@ class WaitingPods:
         return len(self._pods)
 
 
-def _group_units(key: tuple[str, str], pods: list[Pod], *, is_started: bool) -> list[tuple[bool, Unit]]:
-    """Return the units of a group, and True for pods of one that has started: they are decided one by one."""
-    pods.sort(key=_natural)
+def _group_units(
+    key: tuple[str, str], pods: list[Pod], *, runs: bool, was_started: bool
+) -> list[tuple[bool, Unit]]:
+    """Return the units of a group, and True for pods of one that has started: they are decided one by one.
+
+    A group of which no pod runs starts anew once all of them are there.
+    """
+    pods.sort(key=rank_order)
     sizes = Counter(pod.group.size for pod in pods if pod.group)
     size = max(sizes)
     if len(sizes) > 1:
         return [(False, Unit(pod.uid, (pod,), "the pods of its group state different sizes")) for pod in pods]
-    if is_started:
-        return [(True, Unit(pod.uid, (pod,), "")) for pod in pods]
+    if runs or (was_started and len(pods) < size):
+        return [(True, Unit(pod.uid, (pod,), "", tuple(pods))) for pod in pods]
     name = f"group {key[0]}/{key[1]}"
     if len(pods) < size:
         return [(False, Unit(name, tuple(pods), _MISSING.format(len(pods), size)))]
     return [(False, Unit(name, tuple(pods[:size]), ""))]
 
 
-def _natural(pod: Pod) -> list[tuple[int, int, str]]:
-    """Return a sort key by which worker-10 comes after worker-9."""
+def rank_order(pod: Pod) -> list[tuple[int, int, str]]:
+    """Return a sort key, by which worker-10 comes after worker-9: ranks are numbered in this order."""
     words = _DIGITS.split(pod.name)
     return [(0, int(word), "") if word.isdigit() else (1, 0, word) for word in words if word]

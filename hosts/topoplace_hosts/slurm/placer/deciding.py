@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from topoplace.cluster.cluster import Cluster
 from topoplace.engine.policy import Policy
@@ -159,10 +160,20 @@ class Deciding:
         key = request, names
         if not kept and key in self._refused:
             return self._refused[key]
-        found = decide(self._policy, self._cluster, request, names, kept=kept, now=now)
+        ask = partial(decide, self._policy, self._cluster, request, kept=kept, now=now)
+        home = self._home(job.job_id)
+        found = ask(home) if home <= names and len(home) == request.nodes else None
+        if not isinstance(found, JobDecision):
+            found = ask(names)
         if isinstance(found, Refusal) and not kept:
             self._refused[key] = found
         return found
+
+    def _home(self, job_id: str) -> frozenset[str]:
+        """Return the nodes on which a requeued job ran last; none if it has not run."""
+        known = self._journal.history(job_id) if job_id in self._journal.latest() else ()
+        ran = [entry.gpus for entry in known if entry.stage is Stage.CONFIRMED]
+        return frozenset([machine for machine, _ in ran[-1]] if ran else ())
 
     def _kept(self, job: SlurmJob) -> tuple[int, ...]:
         """Return the devices that an old Slurm goes on to ask for."""
