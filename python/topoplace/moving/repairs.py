@@ -49,7 +49,6 @@ class RepairFront:
     """If tasks are in `unrepaired`: the cheapest plan that is found within `budget` in which one or two other jobs make
     way.
     """
-
     stay: float = math.inf
     """Seconds a step that the job communicates if it stays on the GPUs in `lost`; infinite if one of them is unhealthy.
     """
@@ -115,8 +114,8 @@ def repair(
     domain of its level, one of its tasks, the whole group, or a task in its way may move. Each further plan moves more
     tasks so that the job communicates less. The last one may be a fresh placement by the default policy. Before it, all
     assignments of a number of moves are compared, as long as they are at most 20,000; else more and more tasks of the
-    machines that lost a GPU move along. Other jobs stay where they are, and held GPUs stay held;
-    spares (`Cluster.hold_spares`) are used if not all tasks can be repaired without.
+    machines that lost a GPU move along. Other jobs stay where they are, and held GPUs stay held; spares
+    (`Cluster.hold_spares`) are used if not all tasks can be repaired without.
 
     Args:
         lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
