@@ -617,6 +617,7 @@ def odd(tmp_path: Path) -> Path:
         ("place summit --busy 1,1", "--busy '1,1': GPU 1: given twice"),
         ("place summit --busy=-1", "--busy '-1': GPU -1: the GPUs are 0..5"),
         ("place summit --busy a", "--busy 'a': not GPU numbers"),
+        ("place summit --busy=", "--busy '': no GPU is named; leave the option out if there is none"),
         ("simulate summit --jobs nowhere.csv", "--jobs nowhere.csv: No such file or directory"),
         ("simulate summit --profile=nowhere.csv", "--profile nowhere.csv: No such file or directory"),
         ("profile show nowhere", "topoplace: nowhere: No such file or directory"),
