@@ -223,10 +223,11 @@ _CATALOGUE: MappingProxyType[str, Callable[[str], Topology]] = MappingProxyType(
         ),
         "gb200-nvl72": _nvl72,
         # Amazon EC2's instance types: the GPU boards of DGX-1, DGX A100 and DGX H100. A p4d has four adapters of
-        # 100 Gb/s (EFA), each below a PCIe switch with two GPUs.
+        # 100 Gb/s (EFA), each below a PCIe switch with two GPUs. A p5 has 32, four beside each GPU, which libraries
+        # use together and which are one of 400 Gb/s here.
         "p3.16xlarge": functools.partial(_v100, sockets=_TWO_SOCKETS, pairs=_DGX1),
         "p4d.24xlarge": functools.partial(_a100, memory_gb=40.0, nic_gb_per_s=12.5, gpus_per_nic=2),
-        "p5.48xlarge": functools.partial(_h100, nic_gb_per_s=None),
+        "p5.48xlarge": _h100,
         "mi250x": functools.partial(
             _linked,
             model="MI250X",

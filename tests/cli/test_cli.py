@@ -82,7 +82,8 @@ def test_diff_shows_a_degraded_link(tmp_path: Path) -> None:
     ]
     worn = tmp_path / "worn.json"
     worn.write_text(replace(topology, links=links).to_json())
-    assert succeed("show", "dgx1-v100", "--since", "dgx1-v100") == "no difference\n"
+    unchanged = ("show", "dgx1-v100", "--since", "dgx1-v100")
+    assert succeed(*unchanged) == succeed(*unchanged, "--speeds", "achievable") == "no difference\n"
     done = run("show", str(worn), "--since", "dgx1-v100")
     assert done.returncode == 1
     assert done.stdout.splitlines()[0] == "1 difference, 1 for the worse"
@@ -617,6 +618,7 @@ def odd(tmp_path: Path) -> Path:
         ("place summit --busy 1,1", "--busy '1,1': GPU 1: given twice"),
         ("place summit --busy=-1", "--busy '-1': GPU -1: the GPUs are 0..5"),
         ("place summit --busy a", "--busy 'a': not GPU numbers"),
+        ("place summit --busy=", "--busy '': no GPU is named; leave the option out if there is none"),
         ("simulate summit --jobs nowhere.csv", "--jobs nowhere.csv: No such file or directory"),
         ("simulate summit --profile=nowhere.csv", "--profile nowhere.csv: No such file or directory"),
         ("profile show nowhere", "topoplace: nowhere: No such file or directory"),

@@ -214,7 +214,7 @@ def test_a_few_machines_show_their_gpus() -> None:
 )
 def test_presets_are_what_the_fields_say_then(machine: str, count: int) -> None:
     offered = answered(machine=machine, count=count)["about"]["presets"]
-    assert offered[:2] == ["idle", "half in use, scattered"]
+    assert {"idle", "half in use, scattered"} <= set(offered)
     for name in offered:
         found = answered(machine=machine, count=count, gpus="2", preset=name, part="choices")
         assert found["problem"] is None
@@ -223,6 +223,20 @@ def test_presets_are_what_the_fields_say_then(machine: str, count: int) -> None:
         assert stated["fields"] == {}
     drained = "one machine drained, half in use"
     assert (drained in offered) == (answered(machine=machine, count=count)["about"]["machines"] > 1)
+
+
+@pytest.mark.parametrize("machine", ["dgx1-v100", "minsky", "gb200-nvl72"])
+def test_half_in_use_is_half(machine: str) -> None:
+    topology = tp.machines.get(machine)
+    half, opening = (
+        presets.PRESETS[name](topology)[0] for name in ("half in use, scattered", "some in use, scattered")
+    )
+    assert len(half) == topology.num_gpus / 2
+    assert topology.num_gpus - len(opening) >= min(6, topology.num_gpus)
+    assert ("some in use, scattered" in presets.offered(topology)) == (half != opening)
+    drained = tp.Topology.cluster(topology, 2) if topology.num_machines == 1 else topology
+    busy, unhealthy = presets.PRESETS["one machine drained, half in use"](drained)
+    assert 2 * len(busy) == drained.num_gpus - len(unhealthy)
 
 
 def test_a_drained_machine_gets_no_task() -> None:

@@ -215,7 +215,7 @@ def test_a_pasted_text_with_a_fault_shows_its_line(visit: Visit) -> None:
     assert found["then"] == [True, ["0", "1"], ""]
 
 
-def test_another_machine_opens_half_in_use_and_presets_change_it(visit: Visit) -> None:
+def test_another_machine_opens_in_use_and_presets_change_it(visit: Visit) -> None:
     found = visit("""
         await type("machine", "torus2d-16"); const half = [form.busy.value, view.preset];
         const kept = JSON.parse(decodeURIComponent(location.hash.slice(1)));
@@ -226,7 +226,7 @@ def test_another_machine_opens_half_in_use_and_presets_change_it(visit: Visit) -
         element("clear").click(); await settled();
         return { half, kept, idle, count, drained, cleared: [form.busy.value, form.unhealthy.value] };
     """)
-    fields = presets.fields(tp.machines.get("torus2d-16"), "half in use, scattered")
+    fields = presets.fields(tp.machines.get("torus2d-16"), "some in use, scattered")
     assert found["half"] == [fields["busy"], ""]
     assert (found["kept"]["busy"], "preset" in found["kept"]) == (fields["busy"], False)
     assert found["idle"] == found["cleared"] == ["", ""]

@@ -24,7 +24,7 @@ from topoplace.cli.explorer.answer import answer
 from topoplace.cli.explorer.server import MAX_BODY, Server
 from topoplace.cli.explorer.state import State
 
-HALF = "half in use, scattered"
+OPENING = "some in use, scattered"
 STATE = {"machine": "dgx1-v100", "busy": "0,5"}
 JSON = {"Content-Type": "application/json"}
 
@@ -228,7 +228,7 @@ def test_the_command_serves_until_ctrl_c() -> None:
         connection = http.client.HTTPConnection(found[1], timeout=30)
         connection.request("GET", f"{found[2]}start.json")
         found = json.loads(connection.getresponse().read())
-        assert (found["start"], found["own"]) == ({"machine": "summit", "preset": HALF}, None)
+        assert (found["start"], found["own"]) == ({"machine": "summit", "preset": OPENING}, None)
         connection.close()
         process.send_signal(signal.SIGINT)
         assert process.wait(30) == 130

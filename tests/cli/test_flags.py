@@ -98,7 +98,7 @@ WRONG = {
     "--gpu-model": MODEL,
     "--need-model": ("", ",", "V100,"),
     "--running": (*NO_FILE, "topo.txt"),
-    "--drained": ("6", "3-0", "1,1", "a"),
+    "--drained": ("", "6", "3-0", "1,1", "a"),
     "--min-bandwidth": ("0", "-1", "nan", "inf", "x"),
     **{
         f"--{action}-cost{per}": ("-1", "nan", "inf", "x")
@@ -177,7 +177,7 @@ WRONG = {
     "--mig": ("", "g", "1g10gb", "8g.10gb"),
     "place --slice": ("", "0", "0=", "9=1g.10gb", "0=1g.10gb", "=1g.10gb"),
     "--min-utility": ("-1", "2", "nan", "x"),
-    "--busy": ("6", "0-6", "3-0", "1,1", "0-2,2", "a", "1,", "-1", "1--2", "9" * 5000),
+    "--busy": ("", " ", "6", "0-6", "3-0", "1,1", "0-2,2", "a", "1,", "-1", "1--2", "9" * 5000),
     "--policy": ("best", ""),
     "--policies": ("best", "", "baseline,"),
     "--top": COUNT,

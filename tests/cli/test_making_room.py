@@ -91,6 +91,25 @@ def test_moves_say_what_fits_before_and_after(call: Call) -> None:
 
 
 @pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            ("--anti-affinity",),
+            "topoplace: --anti-affinity: needs --gpus; without a size, the jobs are of one machine\n",
+        ),
+        (
+            ("--gpus", "4", "--busy=0,1"),
+            "topoplace make-room: unrecognized arguments: --busy=0,1; name the jobs on these GPUs in --running FILE, "
+            "or GPUs without a job with --drained IDS (see topoplace make-room --help)\n",
+        ),
+    ],
+)
+def test_what_is_missing_is_named(call: Call, arguments: tuple[str, ...], message: str) -> None:
+    done = call("make-room", "dgx1-v100", "--running", "running.csv", *arguments)
+    assert (done.code, done.out, done.err) == (2, "", message)
+
+
+@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("job_id\na\n", "line 1: columns"),

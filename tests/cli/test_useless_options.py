@@ -144,3 +144,26 @@ def test_a_machine_is_printed_as_a_config_map(call: Call) -> None:
     assert found["metadata"]["namespace"] == "topoplace"
     done = call("kubernetes", "label", "summit", "--node", "n0", "--print", "--namespace", "gpus")
     assert json.loads(done.out)["metadata"]["namespace"] == "gpus"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (
+            "--assume gpu_model=V100 --gpu-model A100",
+            "--gpu-model A100 and --assume gpu_model=V100 differ; give one of them",
+        ),
+        (
+            "--assume-no-nvlink --assume assume_no_nvlink=false",
+            "--assume-no-nvlink and --assume assume_no_nvlink=false contradict each other",
+        ),
+        (
+            "--assume gpu_model=V100 --assume gpu_model=A100",
+            "--assume gpu_model=A100: gpu_model is also V100",
+        ),
+    ],
+)
+def test_assumptions_that_contradict_each_other(call: Call, arguments: str, message: str) -> None:
+    done = call("place", "topo.txt", "--gpus", 2, *arguments.split())
+    assert (done.code, done.out, done.err) == (2, "", f"topoplace: topo.txt: {message}\n")
+    assert call("show", "topo.txt", "--gpu-model", "V100", "--assume", "gpu_model=V100").code == 0

@@ -318,7 +318,8 @@ def test_tasks_that_keep_their_place_do_not_move() -> None:
         ([[0, 5, 0]], r"kept\[0\] = 0: must be at least one task"),
         ([[1, 4, 1], [1, 4, 1]], r"kept\[1\] = 4: the group has this leaf twice"),
         ([[0, 4, 1], [0, 5, 1]], r"kept\[1\] = 1: more tasks than the group has"),
-        ([[0, 5, 0.5]], "kept"),
+        ([[0, 5, 1], [0, -2, 1]], r"kept\[1, 1\] = -2 is not an integer"),
+        ([[0, 5, 0.5]], r"kept\[0, 2\] = 0\.5 is not an integer"),
     ],
 )
 def test_what_is_kept_is_checked(kept: list[list[float]], message: str) -> None:

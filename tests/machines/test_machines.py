@@ -62,7 +62,7 @@ def test_digests_never_change() -> None:
         "gb200-nvl72": "dab83bd91ae78959",
         "p3.16xlarge": "e681fd943b3e5de9",
         "p4d.24xlarge": "0e6b5d96ce478d7d",
-        "p5.48xlarge": "668ecff3e3ccd949",
+        "p5.48xlarge": "17006e0e83ca6f52",
         "mi250x": "fe34bce6620efac8",
         "mi300x": "fd517f0355d190b2",
         "l40s-8": "e63d8c9402dd4eed",
@@ -106,7 +106,7 @@ def test_amd_machines_have_the_links_of_their_vendor() -> None:
 
 
 def test_adapters_are_on_rails_beside_their_gpus() -> None:
-    for name in ("dgx-a100", "dgx-h100", "dgx2", "p4d.24xlarge", "mi300x"):
+    for name in ("dgx-a100", "dgx-h100", "dgx2", "p4d.24xlarge", "p5.48xlarge", "mi300x"):
         machine = tp.machines.get(name)
         shared = machine.num_gpus // len(machine.nics)
         assert [nic.rail for nic in machine.nics] == list(range(len(machine.nics)))
@@ -120,6 +120,7 @@ def test_adapters_are_on_rails_beside_their_gpus() -> None:
     [
         ("dgx-h100", [50.0] * 8, 360.0),  # what its NVLinks carry
         ("p4d.24xlarge", [12.5] * 4, 50.0),
+        ("p5.48xlarge", [50.0] * 8, 360.0),
         ("mi300x", [50.0] * 8, 320.0),  # what its xGMI links carry
         ("gb200-nvl72", [50.0] * 4, 200.0),
     ],

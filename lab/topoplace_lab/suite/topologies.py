@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Final
 
@@ -42,7 +43,8 @@ def _lingjun(name: str) -> Topology:
     sizes = [size for size, count in _LINGJUN.items() for _ in range(count)]
     leaf = tuple(f"leaf{number}" for number, size in enumerate(sizes) for _ in range(size))
     levels = (Level("leaf", leaf, _PORT), Level("spine", ("spine",) * len(leaf), _PORT, oversubscription=2.0))
-    return Topology.cluster(get("p5.48xlarge"), fabric=Fabric(numbered("host", len(leaf)), levels), name=name)
+    machine = replace(get("p5.48xlarge"), nics=())  # every GPU has a port of the leaves
+    return Topology.cluster(machine, fabric=Fabric(numbered("host", len(leaf)), levels), name=name)
 
 
 _BUILT: Final[Mapping[str, Callable[[str], Topology]]] = MappingProxyType(

@@ -105,15 +105,23 @@ def _refined(topology: Topology, arguments: argparse.Namespace) -> Topology:
         text = reading.content(arguments.numa)
         with reading.errors_of(arguments.numa):
             topology = numactl.joined(topology, numactl.parse(text))
-    if arguments.speeds:
-        with reading.errors_of(f"--speeds {arguments.speeds}"):
-            topology = with_link_speeds(topology, arguments.speeds)
+    topology = with_speeds(topology, arguments)
     if arguments.measured:
         text = reading.content(arguments.measured)
         with reading.errors_of(arguments.measured):
             topology = with_link_speeds(topology, p2p_and_nccl_tests.parse(text))
             topology = replace(topology, notes=(*topology.notes, *p2p_and_nccl_tests.notes(text)))
     return topology
+
+
+def with_speeds(topology: Topology, arguments: argparse.Namespace) -> Topology:
+    """Return `topology` with the link speeds that --speeds asks for, or as it is without that option."""
+    from topoplace.topology.speed_overrides import with_link_speeds
+
+    if not arguments.speeds:
+        return topology
+    with reading.errors_of(f"--speeds {arguments.speeds}"):
+        return with_link_speeds(topology, arguments.speeds)
 
 
 def _joined(arguments: argparse.Namespace) -> Topology:

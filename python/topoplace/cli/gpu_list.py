@@ -19,8 +19,15 @@ def numbers(topology: Topology) -> tuple[int, ...]:
     return device_numbers(topology) if topology.num_machines == 1 else tuple(range(topology.num_gpus))
 
 
-def of_topology(text: str, topology: Topology, flag: str) -> list[int]:
-    """Return the ids of the GPUs that `text` lists by their `numbers`; see `parse`."""
+def of_topology(text: str | None, topology: Topology, flag: str) -> list[int]:
+    """Return the ids of the GPUs that `text` lists by their `numbers`, [] for None; see `parse`.
+
+    A blank text, such as that of a shell's unset variable, is a ValueError.
+    """
+    if text is None:
+        return []
+    if not text.strip():
+        raise ValueError(f"{flag} {text!r}: no GPU is named; leave the option out if there is none")
     known = {number: gpu for gpu, number in enumerate(numbers(topology))}
     return [known[number] for number in parse(text, known, flag)]
 

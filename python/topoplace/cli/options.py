@@ -72,6 +72,8 @@ class Parser(argparse.ArgumentParser):
     """The subcommands, by the title of their group; {} if they are not grouped."""
     replaced: Mapping[str, str] = MappingProxyType({})
     """Commands that were removed, with the command line that does the same."""
+    instead: Mapping[str, str] = MappingProxyType({})
+    """Options that only other commands have, with the advice for who types them here."""
 
     def __init__(self, **arguments: Any) -> None:
         arguments.setdefault("formatter_class", _HelpFormatter)
@@ -111,7 +113,7 @@ class Parser(argparse.ArgumentParser):
         if unknown:
             flag = next((text for text in unknown if text.startswith("-")), unknown[0]).partition("=")[0]
             known = [name for name in self._option_string_actions if name.startswith("--")]
-            hint = did_you_mean(flag, known) if flag.startswith("--") else ""
+            hint = self.instead.get(flag, did_you_mean(flag, known) if flag.startswith("--") else "")
             self.error(f"unrecognized arguments: {' '.join(unknown)}" + (f"; {hint}" if hint else ""))
         return found, unknown
 
@@ -163,13 +165,16 @@ def command(
     *,
     examples: Sequence[str],
     negative: str = "",
+    instead: Mapping[str, str] = MappingProxyType({}),
 ) -> argparse.ArgumentParser:
     """Add a command called `name` to the subparsers `commands`, and return its parser.
 
-    run: executes the command. examples: command lines for the help text. negative: what exit code 1 means.
+    run: executes the command. examples: command lines for the help text. negative: what exit code 1 means. instead:
+    see `Parser`.
     """
     parser: Parser = commands.add_parser(name, help=summary, description=summary)
     parser.explain(examples, negative)
+    parser.instead = instead
     parser.set_defaults(run=run)
     return parser
 

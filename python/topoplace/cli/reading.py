@@ -8,7 +8,7 @@ import io
 import os
 import sys
 import zlib
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -173,6 +173,7 @@ def parsed(
     with errors_of(source):
         form = discovery.format_of(data)
         assumed = _assumed(getattr(arguments, "assume", []), form)
+        _refuse_contradiction(options, assumed)
         given_by = {"gpu_model": "--gpu-model"} | {key: f"--assume {key}" for key in assumed}
         with flags.named(**given_by):
             found = form.parse(data, **{**options, **assumed}, template=template)
@@ -216,8 +217,20 @@ def _assumed(pairs: list[str], found: Format) -> dict[str, Any]:
             raise ValueError(
                 f"--assume {pair}: must be NAME=VALUE for {found.name}, with NAME one of {known}"
             )
+        if not entry and key in options:
+            raise ValueError(f"--assume {pair}: {key} is also {options[key]}")
         options[key] = options.get(key, {}) | {entry: value} if entry else read
     return options
+
+
+def _refuse_contradiction(options: Mapping[str, Any], assumed: Mapping[str, Any]) -> None:
+    """Raise ValueError, naming both, if --assume has another value than the option for the same argument."""
+    if (model := options.get("gpu_model")) is not None and assumed.get("gpu_model", model) != model:
+        raise ValueError(
+            f"--gpu-model {model} and --assume gpu_model={assumed['gpu_model']} differ; give one of them"
+        )
+    if "assume_no_nvlink" in options and assumed.get("assume_no_nvlink") is False:
+        raise ValueError("--assume-no-nvlink and --assume assume_no_nvlink=false contradict each other")
 
 
 def _as_type(type_: str, value: str) -> Any:

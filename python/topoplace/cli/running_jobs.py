@@ -51,7 +51,7 @@ def add_cluster(parser: argparse.ArgumentParser) -> None:
         help="the running jobs on TOPO as CSV: job_id, gpus (such as 0-3,6); optional columns: pattern (default: "
         "clique), gpu_fraction, min_utility, cost (a factor, default 1), movable (yes or no)",
     )
-    parser.add_argument("--drained", default="", metavar="IDS", help="GPUs that no job may get, such as 6,7")
+    parser.add_argument("--drained", metavar="IDS", help="GPUs that no job may get, such as 6,7")
 
 
 def add_search(parser: argparse.ArgumentParser, consequence: str) -> None:

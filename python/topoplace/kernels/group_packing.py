@@ -195,7 +195,7 @@ def _rows(shares: ArrayLike, name: str) -> Ints:
         return np.empty((0, 3), np.int32)
     if rows.ndim != 2 or rows.shape[1] != 3:
         raise ValueError(f"{name} has shape {rows.shape}; expected (s, 3)")
-    return integers(rows.reshape(-1), name).reshape(-1, 3)
+    return integers(rows, name, ndim=2)
 
 
 def _problem(*arrays: ArrayLike) -> tuple[Ints, Ints, Ints, Ints, Ints]:

@@ -11,7 +11,7 @@ from topoplace.cli import options, reading
 _MAX_PORT = 65535
 _FIRST = {"machine": "dgx1-v100", "busy": "0,5"}
 """The first state of the page, in which the policies' choices differ much."""
-_HALF = "half in use, scattered"
+_OPENING = "some in use, scattered"
 
 
 def add(commands: Any) -> None:
@@ -47,9 +47,9 @@ def _run(arguments: argparse.Namespace) -> None:
     if source is not None:
         topology = reading.topology(arguments)
         if reading.is_built_in(source):  # which is on the page's own list
-            start = {"machine": source, "preset": _HALF}
+            start = {"machine": source, "preset": _OPENING}
         else:
-            own, start = topology, {"machine": "", "preset": _HALF}
+            own, start = topology, {"machine": "", "preset": _OPENING}
     try:
         server = Server(own, start, arguments.port)
     except OSError as error:

@@ -40,6 +40,9 @@ def add(commands: Any) -> None:
             "topoplace make-room cluster.json --running running.csv --gpus 8 --single-machine --moves 4",
         ],
         negative="no moves make room for the job, or let more jobs fit",
+        instead={
+            "--busy": "name the jobs on these GPUs in --running FILE, or GPUs without a job with --drained IDS"
+        },
     )
     running_jobs.add_cluster(parser)
     job_options.add_job(parser, size="those of the largest machine, for as many jobs as possible")
@@ -117,6 +120,8 @@ def _more(arguments: argparse.Namespace, running: RunningJobs, search: Mapping[s
     from topoplace.moving import defragment
 
     cluster = running.cluster
+    if arguments.anti_affinity and not _has_size(arguments):
+        raise ValueError("--anti-affinity: needs --gpus; without a size, the jobs are of one machine")
     largest = max(len(gpus) for gpus in cluster.topology.gpus_of.values())
     job = job_options.job(arguments, default_size=str(largest))
     if not _has_size(arguments):

@@ -73,7 +73,6 @@ def add(commands: Any) -> None:
     options.add_policy(parser)
     parser.add_argument(
         "--busy",
-        default="",
         metavar="IDS",
         help="GPUs in use, such as 0-3,6; on one machine, the device numbers that are printed",
     )
@@ -183,9 +182,9 @@ def _cut(cluster: Cluster, slices: Sequence[str]) -> None:
     for text in slices:
         gpus, _, profiles = text.partition("=")
         with flags.named(slices="--slice", gpu="--slice"):
-            named = gpu_list.of_topology(gpus, cluster.topology, "--slice")
-            if not named:
+            if not gpus.strip():
                 raise ValueError(f"--slice {text!r}: no GPU is named; write ID=PROFILE[,PROFILE]")
+            named = gpu_list.of_topology(gpus, cluster.topology, "--slice")
             if known := sorted(set(named).intersection(cluster.sliced_gpus)):
                 raise ValueError(f"--slice {text!r}: {in_words(known[:1], cluster.topology)} is named twice")
             for gpu in named:

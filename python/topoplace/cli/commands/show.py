@@ -196,7 +196,8 @@ def _list_differences(topology: Topology, arguments: argparse.Namespace) -> int:
     from topoplace.drawing import tables
     from topoplace.topology import compare
 
-    changes = compare.diff(reading.described(arguments.since, arguments), topology)
+    earlier = described_topology.with_speeds(reading.described(arguments.since, arguments), arguments)
+    changes = compare.diff(earlier, topology)
     if arguments.json:
         writing.as_json([asdict(change) for change in changes])
     elif changes:

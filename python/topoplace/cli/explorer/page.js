@@ -3,7 +3,7 @@
 // The state of the page is what its fields say; the address keeps it. `source` is all that it asks.
 const FIELDS = ["machine", "count", "fabric", "text", "gpu_model", "pattern", "gpus", "groups", "busy", "pinned", "unhealthy", "links"];
 const BLANK = { count: 1, pattern: "ring", gpus: "4" };
-const HALF = "half in use, scattered";
+const OPENING = "some in use, scattered";
 const DEGREES = ["tensor", "pipeline", "data"];
 const MOST_IN_ADDRESS = 30000;
 const MOST_SHOWN = 5000; // of a text to copy, which may hold a topology
@@ -309,7 +309,7 @@ async function readFile(file) {
 }
 
 /** Another machine: what was in use or broken on the one before says nothing of it. On an idle one, most policies choose alike. */
-function newMachine(fields, preset = HALF) {
+function newMachine(fields, preset = OPENING) {
   for (const name of ["busy", "pinned", "unhealthy", "links"]) form[name].value = "";
   view.open = -1;
   view.preset = preset;

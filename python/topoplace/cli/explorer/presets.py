@@ -11,10 +11,11 @@ from topoplace.cli.explorer.subject import FieldError
 from topoplace.topology.topology import Topology
 
 _LEFT: Final = 6
-"""Least number of GPUs that stay free, so that the page's first job, of 4 tasks, has a choice."""
+"""Least number of GPUs that stay free where a machine opens, so that the page's first job, of 4 tasks, has a choice."""
 _SEED: Final = 10
 """Seed of random numbers with which policies choose differently on machines whose links differ."""
-_SCATTERED: Final = "half in use, scattered"
+_OPENING: Final = "some in use, scattered"
+_HALF: Final = "half in use, scattered"
 _SOCKETS: Final = "one GPU of each socket in use"
 _DRAINED: Final = "one machine drained, half in use"
 
@@ -25,7 +26,11 @@ Fields = dict[str, str]
 def offered(topology: Topology) -> list[str]:
     """Return the names of the presets that differ on a topology."""
     has_sockets = any(gpu.socket for template in topology.templates for gpu in template.gpus)
-    fits = {_SOCKETS: has_sockets, _DRAINED: topology.num_machines > 1}
+    fits = {
+        _OPENING: _opening(topology) != _half_of(topology),
+        _SOCKETS: has_sockets,
+        _DRAINED: topology.num_machines > 1,
+    }
     return [name for name in PRESETS if fits.get(name, True)]
 
 
@@ -37,13 +42,17 @@ def fields(topology: Topology, name: str) -> Fields:
     return {"busy": ranges(busy), "unhealthy": ranges(unhealthy)}
 
 
-def _scattered(topology: Topology) -> tuple[list[int], list[int]]:
-    return _half(range(topology.num_gpus)), []
+def _opening(topology: Topology) -> tuple[list[int], list[int]]:
+    return _drawn(range(topology.num_gpus), _LEFT), []
 
 
-def _half(gpus: range) -> list[int]:
-    """Return up to half of the GPUs, always the same."""
-    count = max(0, min(len(gpus) // 2, len(gpus) - _LEFT))
+def _half_of(topology: Topology) -> tuple[list[int], list[int]]:
+    return _drawn(range(topology.num_gpus)), []
+
+
+def _drawn(gpus: range, left: int = 0) -> list[int]:
+    """Return half of the GPUs, always the same; fewer if at least `left` are to stay free."""
+    count = max(0, min(len(gpus) // 2, len(gpus) - left))
     return sorted(random.Random(_SEED).sample(gpus, count))
 
 
@@ -56,12 +65,13 @@ def _first_of_sockets(topology: Topology) -> list[int]:
 
 def _drained(topology: Topology) -> tuple[list[int], list[int]]:
     first = next(iter(topology.gpus_of.values()))
-    return _half(range(first[-1] + 1, topology.num_gpus)), list(first)
+    return _drawn(range(first[-1] + 1, topology.num_gpus)), list(first)
 
 
 PRESETS: Final[Mapping[str, Callable[[Topology], tuple[list[int], list[int]]]]] = {
     "idle": lambda _: ([], []),
-    _SCATTERED: _scattered,
+    _OPENING: _opening,
+    _HALF: _half_of,
     _SOCKETS: lambda topology: (_first_of_sockets(topology), []),
     _DRAINED: _drained,
 }
