@@ -159,9 +159,9 @@ class RepairSearch:
         lost = self._lost
         if not self._has_offers:
             return Found(self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, self._no_gpu))
-        packing = self._repacked(lost)
-        if packing is not None:
-            return self._assigned(packing, {})
+        if whole := self.whole():
+            return whole
+        packing: kernels.GroupRepacking | None = None
         left: list[int] = []
         unrepaired: dict[int, str] = {}
         for task in sorted(lost, key=self._moves_alone):
@@ -175,6 +175,11 @@ class RepairSearch:
         if packing is None:  # not even the tasks on healthy GPUs can be as the groups require
             return Found(self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, _TORN))
         return self._assigned(packing, unrepaired)
+
+    def whole(self) -> Found | None:
+        """Return the repair of all tasks with the fewest moves; None if there is none."""
+        packing = self._repacked(self._lost) if self._has_offers else None
+        return None if packing is None else self._assigned(packing, {})
 
     def _moves_alone(self, task: int) -> float:
         """Return how many moves it takes to give this task alone a GPU; infinite if none do."""
@@ -271,7 +276,8 @@ class RepairSearch:
         self._fill(gpus, moved, room)
         if unrepaired:
             return Found(tuple(gpus), math.inf, 0, unrepaired)
-        return self._fast(gpus, moved, packing.bound if self._is_room_exact else len(self._lost))
+        lost = sum(gpu < 0 or gpu in self._gone for gpu in self._old)
+        return self._fast(gpus, moved, packing.bound if self._is_room_exact else lost)
 
     def _surplus(self, room: dict[int, int]) -> Iterator[int]:
         """Yield the tasks that cannot stay; room: the tasks of each share, from which those that stay are taken."""
@@ -498,7 +504,7 @@ class RepairSearch:
         """
         fresh = self.fresh if self._job.edges else None
         if fresh is None:
-            self.is_complete = not self._job.edges
+            self.is_complete = not self._job.edges and self._is_room_exact
             return
         target, best = self.seconds(fresh.gpus), first.seconds
         moves, last = self.moves(first.gpus) + 1, self.moves(fresh.gpus)
@@ -513,7 +519,9 @@ class RepairSearch:
         yield first._replace(gpus=fresh.gpus, seconds=target)
         least = (fresh.bound or 0.0) * (1 + self._policy.slack)
         is_first_least = first.is_fastest or first.seconds <= least
-        self.is_complete = is_first_least and not is_open and min(target, best) <= least
+        self.is_complete = (
+            is_first_least and not is_open and min(target, best) <= least and self._is_room_exact
+        )
 
     def _with_neighbours(self, first: Found) -> Iterator[Found]:
         """Yield repairs in which more and more tasks of the machines that lost a GPU move along to one machine."""
