@@ -144,10 +144,6 @@ class RepairSearch:
             raise ValueError("repairs do not choose fixed partitions of GPUs")
         return simple
 
-    def again(self) -> RepairSearch:
-        """Return the same search in the present state of the cluster."""
-        return RepairSearch(self._job, self._old, self._cluster, self._end, self._gone, self._policy)
-
     def limited(self) -> AbstractContextManager[None]:
         """Open a `with` block in which DeadlineError is raised after the end."""
         return deadline(max(0.0, self._end - time.monotonic()))
