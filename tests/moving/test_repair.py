@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import replace
 from itertools import permutations
 
@@ -371,6 +372,8 @@ def test_gpus_that_are_free_soon_are_waited_for() -> None:
         tp.repair("gang", cluster, lost=[1], soon={"gang": 30})
     with pytest.raises(ValueError, match=r"soon\['other1'\] = -1"):
         tp.repair("gang", cluster, lost=[1], soon={"other1": -1})
+    with pytest.raises(ValueError, match="a job in soon = 1 is not"):
+        tp.repair("gang", cluster, lost=[1], soon={1: 30})  # type: ignore[dict-item]
 
 
 def test_other_jobs_make_way_within_a_budget() -> None:
@@ -431,3 +434,71 @@ def test_leaving_a_slow_gpu_pays_after_some_steps() -> None:
     cluster.take_health(topology.with_unhealthy([1]))
     front = tp.repair("gang", cluster)
     assert (front.stay, front.pays_after()) == (math.inf, 0)
+
+
+def test_every_plan_that_uses_spares_releases_them() -> None:
+    pairs = tp.JobGraph.parallel(tensor=2, data=2).grouped("tensor", within="machine")
+    topology = tp.Topology.cluster(MACHINE, 3)
+    cluster = running(tp.Cluster(topology), pairs, (0, 1, 2, 3))
+    cluster.hold(["machine2"])
+    smaller = tp.repair("gang", cluster, lost=[0, 1, 2]).smaller
+    assert smaller is not None
+    assert smaller.spares == ("machine2",)
+    smaller.carry_out(cluster)
+    cluster = running(tp.Cluster(topology), tp.JobGraph.ring(2).with_(single_machine=True), (0, 1))
+    cluster.allocate("moved", [2], tp.JobGraph.independent(1))
+    cluster.allocate("other", [4])
+    cluster.hold([5])
+    plan = tp.repair("gang", cluster, lost=[0, 1], budget=3).making_way
+    assert plan is not None
+    assert plan.spares == ("machine2",)
+    plan.carry_out(cluster)
+    assert cluster.gpus_of("moved") == (5,)
+
+
+def test_a_spare_machine_keeps_what_is_held_for_another_reason() -> None:
+    cluster = running(tp.Cluster(tp.Topology.cluster(MACHINE, 2)), tp.JobGraph.independent(2), (0, 1))
+    cluster.hold(["machine1"])
+    cluster.hold([3], reason="maintenance")
+    tp.repair("gang", cluster, lost=[0]).plans[0].carry_out(cluster)
+    assert cluster.held_gpus() == {3: "maintenance"}
+
+
+def test_only_tasks_of_the_job_get_its_drained_gpus() -> None:
+    cluster = running(
+        tp.Cluster(tp.Topology.cluster(MACHINE, 2)), tp.JobGraph.ring(2).with_(single_machine=True), (0, 1)
+    )
+    cluster.allocate("other", [2], tp.JobGraph.independent(1))
+    cluster.drain(1)
+    plan = tp.repair("gang", cluster, lost=[0], budget=99).making_way
+    assert plan is not None
+    assert plan.others == {"other": None}
+    alone = tp.Topology.cluster(tp.Topology.from_links(1, []), 5, racks=3)
+    job = tp.JobGraph.chain(3).with_(groups=(tp.Group((1, 2), within="rack"),))
+    cluster = running(tp.Cluster(alone), job, (0, 3, 4))
+    cluster.drain(0)
+    cluster.drain(1)
+    tp.repair("gang", cluster, lost=[3]).plans[0].carry_out(cluster)
+    assert set(cluster.gpus_of("gang")) == {0, 2, 4}
+
+
+def test_nothing_is_proven_of_tasks_with_unequal_cpus() -> None:
+    topology = tp.Topology.cluster(MACHINE, 3)
+    cluster = tp.Cluster(topology, [tp.HostResources(cpus, 64) for cpus in (8, 2, 8)])
+    job = tp.JobGraph.ring(2).with_(cpus=5)
+    shares = (tp.HostShare(0, 3), tp.HostShare(1, 2))
+    cluster.allocate("gang", tp.Placement((0, 2), topology=topology, job=job, hosts=shares))
+    front = tp.repair("gang", cluster, lost=[0])  # GPU 1 would do, with the 3 CPUs there
+    assert (front.bound, front.complete) == (1, False)
+
+
+def test_many_lost_replicas_do_not_outlast_the_timeout() -> None:
+    job = tp.JobGraph.parallel(tensor=8, data=64).grouped("tensor", within="machine")
+    cluster = running(
+        tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), 64)), job, tuple(range(512))
+    )
+    start = time.monotonic()
+    front = tp.repair("gang", cluster, lost=range(0, 512, 8), timeout=0.01)
+    assert len(front.unrepaired) == 64
+    assert front.smaller is None
+    assert time.monotonic() - start < 2

@@ -89,6 +89,8 @@ def test_wrong_neighbours_are_named() -> None:
     cluster, job = tp.Cluster(RACKS), JOBS["ring"]
     with pytest.raises(ValueError, match="beside = 'gang': no job of this id with GPUs runs"):
         tp.place(job, cluster, beside="gang")
+    with pytest.raises(ValueError, match="cluster = None is not a Cluster"):
+        tp.place(job, None, beside="gang")  # type: ignore[arg-type]
     placement = tp.place(job, cluster)
     cluster.allocate("gang", range(32, 36))
     with pytest.raises(ValueError, match="previous and beside exclude each other"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -43,6 +44,8 @@ class BrokenJob:
     """When searches end, in seconds of `time.monotonic`."""
     spares: Collection[int]
     """The GPUs that are held as spares."""
+    closed: Collection[int]
+    """The job's GPUs out of service, which no other job may get."""
 
     def with_spares(self) -> RepairSearch:
         """Return the search that may use spares, which stay released."""
@@ -58,7 +61,12 @@ class BrokenJob:
         """Return the plan for what a search found."""
         topology = self.cluster.topology
         plan = plan_of(self.job_id, self.gpus, self.job, self.gpus, found, self.shares, topology)
-        used = {topology.gpus[new].machine for _, new in plan.replaced.values() if new in self.spares}
+        return self._naming_spares(plan)
+
+    def _naming_spares(self, plan: Reassignment) -> Reassignment:
+        new = [gpu for _, gpu in plan.replaced.values()]
+        new += [gpu for placement in plan.others.values() if placement for gpu in placement.gpus]
+        used = {self.cluster.topology.gpus[gpu].machine for gpu in new if gpu in self.spares}
         return replace(plan, spares=tuple(sorted(used))) if used else plan
 
     def smaller(self) -> Reassignment | None:
@@ -70,19 +78,24 @@ class BrokenJob:
         replicas.sort(key=lambda tasks: -sum(gpus[task] in self.lost for task in tasks))
         hit = sum(any(gpus[task] in self.lost for task in tasks) for tasks in replicas)
         for count in range(1, min(hit + 1, len(replicas))):
+            if time.monotonic() > self.end:
+                break
             removed = {task for tasks in replicas[:count] for task in tasks}
             rest, old = without(self.job, removed), [gpu for i, gpu in enumerate(gpus) if i not in removed]
             with suppress(SearchTimeoutError):
-                found = RepairSearch(rest, old, self.cluster, self.end, self.lost).first()
-                if found.is_whole:
+                found = RepairSearch(rest, old, self.cluster, self.end, self.lost).whole()
+                if found is not None:
                     topology = self.cluster.topology
-                    return plan_of(self.job_id, gpus, rest, old, found, self.shares, topology, self.lost)
+                    plan = plan_of(self.job_id, gpus, rest, old, found, self.shares, topology, self.lost)
+                    return self._naming_spares(plan)
         return None
 
     def later(self, now: Found, ending: Iterable[tuple[float, str]]) -> Reassignment | None:
         """Return the first plan that is better than the present one as jobs end, given with the seconds until then."""
         with self.cluster.what_if(), suppress(SearchTimeoutError):
             for seconds, other in ending:
+                if time.monotonic() > self.end:
+                    break
                 self.cluster.release(other)
                 search = self.search()
                 found = search.first()
@@ -108,15 +121,16 @@ class BrokenJob:
         with cluster.what_if():
             for mover, _ in leaving:
                 cluster.release(mover.job_id)
-            found = self.search().first()
-            if not found.is_whole:
+            found = self.search().whole()
+            if found is None:
                 return None
             plan = self.plan(found)
             assert plan.placement is not None
             cluster.record(self.job_id, plan.placement, self.job)
+            cluster.native.drain(list(self.closed))
             others = {mover.job_id: self._again(mover) if level == MOVE else None for mover, level in leaving}
         is_lost = any(level == MOVE and others[mover.job_id] is None for mover, level in leaving)
-        return None if is_lost else replace(plan, others=others)
+        return None if is_lost else self._naming_spares(replace(plan, others=others))
 
     def _again(self, mover: Mover) -> Placement | None:
         """Start a job again that had to leave, and return where; None if there is no room."""

@@ -11,6 +11,7 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
+from topoplace.cluster.spares import SPARE
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
 
@@ -75,11 +76,16 @@ class Reassignment:
         if cluster.gpus_of(self.job_id) != self.gpus:
             raise AllocationError(f"job {self.job_id!r} does not hold the GPUs of this plan any more")
         with cluster.transaction():
+            held = cluster.held_gpus()
             cluster.unhold(self.spares)
+            for gpu in (gpu for machine in self.spares for gpu in cluster.topology.gpus_of[machine]):
+                if held.get(gpu, SPARE) != SPARE:
+                    cluster.hold([gpu], reason=held[gpu])
             self._carry_out(cluster)
 
     def _carry_out(self, cluster: Cluster) -> None:
-        closed = set(cluster.out_of_service())
+        own = set(self.gpus).difference(cluster.topology.unhealthy_gpus)  # its tasks may swap places
+        closed = set(cluster.out_of_service()) - own
         for new in (*(new for _, new in self.replaced.values()), *self.added.values()):
             if new in closed:
                 raise AllocationError(f"GPU {new} is out of service")

@@ -88,6 +88,8 @@ class RepairRoom:
         """(tasks,) the leaf on which each task may stay; -1 if it must move."""
         self.lost: list[int] = np.flatnonzero(self.leaf < 0).tolist()
         """The tasks that must move: on lost GPUs, and on those that the job may use no longer."""
+        self.least_moves = int(((old < 0) | np.isin(old, list(lost))).sum())
+        """The number of tasks without a GPU, whatever the room of machines."""
 
     def _without_partitions(self, offers: Offers) -> Offers:
         """Return the offers of machines without fixed partitions; ValueError if the job is on one that has them."""

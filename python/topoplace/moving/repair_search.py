@@ -98,9 +98,9 @@ class RepairSearch:
             return Found(
                 self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, self._room.no_gpu)
             )
-        packing = self._room.packed(lost, self._seconds_left())
-        if packing is not None:
-            return self._assigned(packing, {})
+        if whole := self.whole():
+            return whole
+        packing: kernels.GroupRepacking | None = None
         left: list[int] = []
         unrepaired: dict[int, str] = {}
         for task in sorted(lost, key=self._moves_alone):
@@ -114,6 +114,13 @@ class RepairSearch:
         if packing is None:  # not even the tasks on healthy GPUs can be as the groups require
             return Found(self._with(lost, [-1] * len(lost)), math.inf, 0, dict.fromkeys(lost, _TORN))
         return self._assigned(packing, unrepaired)
+
+    def whole(self) -> Found | None:
+        """Return the repair of all tasks with the fewest moves; None if there is none."""
+        if not self._room.has_offers:
+            return None
+        packing = self._room.packed(self._room.lost, self._seconds_left())
+        return None if packing is None else self._assigned(packing, {})
 
     def _moves_alone(self, task: int) -> float:
         """Return how many moves it takes to give this task alone a GPU; infinite if none do."""
@@ -136,7 +143,7 @@ class RepairSearch:
         gpus, moved = self._room.spread(packing, unrepaired)
         if unrepaired:
             return Found(tuple(gpus), math.inf, 0, unrepaired)
-        return self._fast(gpus, moved, packing.bound if self._room.is_exact else len(self._room.lost))
+        return self._fast(gpus, moved, packing.bound if self._room.is_exact else self._room.least_moves)
 
     def _fast(self, gpus: Sequence[int], moved: Sequence[int], bound: int) -> Found:
         """Return the fastest repair that is found with as many moves; after the deadline, that which is given."""
@@ -280,7 +287,7 @@ class RepairSearch:
         """
         fresh = self.fresh if self._job.edges else None
         if fresh is None:
-            self.is_complete = not self._job.edges
+            self.is_complete = not self._job.edges and self._room.is_exact
             return
         target, best = self.seconds(fresh.gpus), first.seconds
         moves, last = self.moves(first.gpus) + 1, self.moves(fresh.gpus)
@@ -295,7 +302,9 @@ class RepairSearch:
         yield first._replace(gpus=fresh.gpus, seconds=target)
         least = (fresh.bound or 0.0) * (1 + self._room.policy.slack)
         is_first_least = first.is_fastest or first.seconds <= least
-        self.is_complete = is_first_least and not is_open and min(target, best) <= least
+        self.is_complete = (
+            is_first_least and not is_open and min(target, best) <= least and self._room.is_exact
+        )
 
     def _with_neighbours(self, first: Found) -> Iterator[Found]:
         """Yield repairs in which more and more tasks of the machines that lost a GPU move along to one machine."""

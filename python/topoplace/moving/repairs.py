@@ -138,7 +138,8 @@ def repair(
     _checks.instance(costs, MoveCosts, "costs", ValueError)
     job, gpus, shares = running(job_id, cluster)
     spares = [gpu for gpu, reason in cluster.held_gpus().items() if reason == SPARE]
-    broken = BrokenJob(job_id, job, gpus, _lost(lost, gpus, cluster, job_id), shares, cluster, end, spares)
+    gone, closed = _lost(lost, gpus, cluster, job_id), set(gpus).intersection(cluster.out_of_service())
+    broken = BrokenJob(job_id, job, gpus, gone, shares, cluster, end, spares, closed)
     ending = _soon(soon, cluster, job_id)
     with cluster.what_if():
         leave(job_id, cluster, gpus, broken.lost)
@@ -204,6 +205,7 @@ def _soon(soon: Mapping[str, float] | None, cluster: Cluster, job_id: str) -> li
         return []
     _checks.instance(soon, Mapping, "soon", ValueError)
     for other, seconds in soon.items():
+        _checks.text(other, "a job in soon", ValueError)
         _checks.real(seconds, f"soon[{other!r}]", ValueError)
         if other == job_id or not cluster.runs(other):
             raise ValueError(f"soon[{other!r}]: no other job of this id runs")

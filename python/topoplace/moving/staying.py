@@ -75,6 +75,7 @@ def placed_beside(job: JobGraph, cluster: Cluster, beside: str, policy: LeastTim
     The policy decides among the machines of the running job, then in its domains, innermost level first. Times within
     the policy's slack count as equal.
     """
+    policy.checked_view(job, cluster)
     _checks.text(beside, "beside", ValueError)
     topology = cluster.topology
     near = set(topology.machine_of[list(cluster.gpus_of(beside))].tolist())
