@@ -388,14 +388,14 @@ def test_other_jobs_make_way_within_a_budget() -> None:
     (other,) = plan.others
     assert set(plan.placement.gpus) == {cluster.gpus_of(other)[0], cluster.gpus_of(other)[0] + 1}  # type: ignore[union-attr]
     plan.carry_out(cluster)
-    assert cluster.gpus_of(other) == plan.others[other].gpus  # type: ignore[union-attr]
+    assert cluster.gpus_of(other) == plan.others[other][1].gpus  # type: ignore[union-attr]
     for gpu in cluster.free_gpus():
         cluster.allocate(f"last{gpu}", [gpu])
     lost = [cluster.gpus_of("gang")[0]]
     costs = MoveCosts(preempt_per_gpu=5)
     plan = tp.repair("gang", cluster, lost=lost, budget=6, costs=costs).making_way
     assert plan is not None
-    moved, stopped = sorted(plan.others, key=lambda other: plan.others[other] is None)
+    moved, stopped = sorted(plan.others, key=lambda other: plan.others[other][1] is None)
     assert tp.repair("gang", cluster, lost=lost, budget=5, costs=costs).making_way is None
     plan.carry_out(cluster)
     assert moved in cluster.allocations
@@ -472,7 +472,7 @@ def test_only_tasks_of_the_job_get_its_drained_gpus() -> None:
     cluster.drain(1)
     plan = tp.repair("gang", cluster, lost=[0], budget=99).making_way
     assert plan is not None
-    assert plan.others == {"other": None}
+    assert plan.others == {"other": ((2,), None)}
     alone = tp.Topology.cluster(tp.Topology.from_links(1, []), 5, racks=3)
     job = tp.JobGraph.chain(3).with_(groups=(tp.Group((1, 2), within="rack"),))
     cluster = running(tp.Cluster(alone), job, (0, 3, 4))
@@ -502,3 +502,30 @@ def test_many_lost_replicas_do_not_outlast_the_timeout() -> None:
     assert len(front.unrepaired) == 64
     assert front.smaller is None
     assert time.monotonic() - start < 2
+
+
+def test_a_machine_is_lost_by_its_name() -> None:
+    cluster = running(tp.Cluster(RACKS), tp.JobGraph.ring(3), (0, 1, 2))
+    assert tp.repair("gang", cluster, lost=["machine0"]).plans[0].replaced.keys() == {0, 1}
+    with pytest.raises(ValueError, match=r"lost\[1\] = 'machine3': .* no GPU of a machine 'machine3'"):
+        tp.repair("gang", cluster, lost=[0, "machine3"])
+
+
+def test_a_job_of_unknown_graph_stays_unknown() -> None:
+    cluster = tp.Cluster(RACKS)
+    cluster.allocate("gang", [0, 1])
+    front = tp.repair("gang", cluster, lost=[0])
+    assert not front.complete
+    front.plans[0].carry_out(cluster)
+    assert "gang" not in cluster.jobs
+
+
+def test_others_that_moved_in_the_meantime_stay() -> None:
+    cluster = running(tp.Cluster(MACHINE), tp.JobGraph.ring(1), (0,))
+    cluster.allocate("other", [1])
+    plan = tp.repair("gang", cluster, lost=[0], budget=10).making_way
+    assert plan is not None
+    cluster.release("other")
+    with pytest.raises(AllocationError, match="job 'other' does not hold the GPUs of this plan any more"):
+        plan.carry_out(cluster)
+    assert cluster.gpus_of("gang") == (0,)

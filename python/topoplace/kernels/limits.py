@@ -35,8 +35,8 @@ def deadline(seconds: float) -> Generator[None]:
     """
     before = _ends.end
     end = time.monotonic() + seconds
-    _set(end if before is None else min(end, before))
     try:
+        _set(end if before is None else min(end, before))
         yield
     finally:
         _set(before)

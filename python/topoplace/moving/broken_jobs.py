@@ -35,7 +35,10 @@ class BrokenJob:
     """A job that has left the cluster after a failure."""
 
     job_id: str
+    graph: JobGraph | None
+    """What is known of the job."""
     job: JobGraph
+    """The graph, or one in which no tasks communicate."""
     gpus: tuple[int, ...]
     lost: Collection[int]
     shares: HeldShares
@@ -61,21 +64,19 @@ class BrokenJob:
         """Return the plan for what a search found."""
         topology = self.cluster.topology
         plan = plan_of(self.job_id, self.gpus, self.job, self.gpus, found, self.shares, topology)
+        if plan.placement and self.graph is None:
+            plan = replace(plan, placement=replace(plan.placement, job=None))
         return self._naming_spares(plan)
 
     def _naming_spares(self, plan: Reassignment) -> Reassignment:
         new = [gpu for _, gpu in plan.replaced.values()]
-        new += [gpu for placement in plan.others.values() if placement for gpu in placement.gpus]
+        new += [gpu for _, placement in plan.others.values() if placement for gpu in placement.gpus]
         used = {self.cluster.topology.gpus[gpu].machine for gpu in new if gpu in self.spares}
         return replace(plan, spares=tuple(sorted(used))) if used else plan
 
     def smaller(self) -> Reassignment | None:
         """Return how the job goes on without the data replicas that lost the most tasks; None if it cannot."""
-        dimensions, gpus = self.job.dimensions, self.gpus
-        if "data" not in dimensions or "expert" in dimensions or self.shares.are_given:
-            return None
-        replicas = list(roles_of(self.job).replicas)
-        replicas.sort(key=lambda tasks: -sum(gpus[task] in self.lost for task in tasks))
+        gpus, replicas = self.gpus, self._replicas()
         hit = sum(any(gpus[task] in self.lost for task in tasks) for tasks in replicas)
         for count in range(1, min(hit + 1, len(replicas))):
             if time.monotonic() > self.end:
@@ -89,6 +90,14 @@ class BrokenJob:
                     plan = plan_of(self.job_id, gpus, rest, old, found, self.shares, topology, self.lost)
                     return self._naming_spares(plan)
         return None
+
+    def _replicas(self) -> list[tuple[int, ...]]:
+        """Return the replicas that the job can give up, those that lost the most tasks first; [] if it has none."""
+        dimensions = self.job.dimensions
+        if "data" not in dimensions or "expert" in dimensions or self.shares.are_given:
+            return []
+        lost = [gpu in self.lost for gpu in self.gpus]
+        return sorted(roles_of(self.job).replicas, key=lambda tasks: -sum(lost[task] for task in tasks))
 
     def later(self, now: Found, ending: Iterable[tuple[float, str]]) -> Reassignment | None:
         """Return the first plan that is better than the present one as jobs end, given with the seconds until then."""
@@ -126,10 +135,13 @@ class BrokenJob:
                 return None
             plan = self.plan(found)
             assert plan.placement is not None
-            cluster.record(self.job_id, plan.placement, self.job)
+            cluster.record(self.job_id, plan.placement, self.graph)
             cluster.native.drain(list(self.closed))
-            others = {mover.job_id: self._again(mover) if level == MOVE else None for mover, level in leaving}
-        is_lost = any(level == MOVE and others[mover.job_id] is None for mover, level in leaving)
+            others = {
+                mover.job_id: (mover.gpus, self._again(mover) if level == MOVE else None)
+                for mover, level in leaving
+            }
+        is_lost = any(level == MOVE and others[mover.job_id][1] is None for mover, level in leaving)
         return None if is_lost else self._naming_spares(replace(plan, others=others))
 
     def _again(self, mover: Mover) -> Placement | None:
@@ -142,9 +154,19 @@ class BrokenJob:
 
 def _by_cost(movers: Iterable[Mover]) -> Iterator[tuple[float, list[tuple[Mover, int]]]]:
     """Yield one or two jobs, with how they leave, the cheapest first; pairs only of those that are cheap."""
-    ways = [(mover.costs[level], mover, level) for mover in movers for level in (MOVE, PREEMPT)]
-    ways = sorted((way for way in ways if way[0] < FORBIDDEN), key=lambda way: (way[0], way[1].job_id))
-    pairs = combinations(ways[:_MOST_IN_PAIRS], 2)
-    chosen = [(one,) for one in ways] + [(a, b) for a, b in pairs if a[1] is not b[1]]
-    for some in sorted(chosen, key=lambda some: sum(cost for cost, _, _ in some)):
-        yield sum(cost for cost, _, _ in some), [(mover, level) for _, mover, level in some]
+    ways = sorted(_ways(movers), key=lambda way: (way[0], way[1].job_id))
+    pairs = [(a, b) for a, b in combinations(ways[:_MOST_IN_PAIRS], 2) if a[1] is not b[1]]
+    for some in sorted([*((one,) for one in ways), *pairs], key=_cost):
+        yield _cost(some), [(mover, level) for _, mover, level in some]
+
+
+def _ways(movers: Iterable[Mover]) -> Iterator[tuple[float, Mover, int]]:
+    """Yield each way in which a job can leave, with its cost."""
+    for mover in movers:
+        for level in (MOVE, PREEMPT):
+            if mover.costs[level] < FORBIDDEN:
+                yield mover.costs[level], mover, level
+
+
+def _cost(some: Iterable[tuple[float, Mover, int]]) -> float:
+    return sum(cost for cost, _, _ in some)

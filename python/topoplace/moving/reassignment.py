@@ -58,8 +58,10 @@ class Reassignment:
     """The GPUs that a job gives back as it shrinks, ascending."""
     wait: float = 0.0
     """Seconds until other jobs have left the GPUs of the plan, which cannot be carried out before."""
-    others: Mapping[str, Placement | None] = field(default_factory=dict[str, Placement | None], hash=False)
-    """Where other jobs go that make way; None for those that stop."""
+    others: Mapping[str, tuple[tuple[int, ...], Placement | None]] = field(
+        default_factory=dict[str, tuple[tuple[int, ...], Placement | None]], hash=False
+    )
+    """The GPUs of other jobs that make way, and where they go; None for those that stop."""
     spares: tuple[str, ...] = ()
     """The machines held as spares that the plan uses; `carry_out` releases them."""
 
@@ -71,10 +73,7 @@ class Reassignment:
                 or tasks remain without a GPU; nothing changes then.
         """
         _checks.instance(cluster, Cluster, "cluster", ValueError)
-        if self.placement is None:
-            raise AllocationError(f"job {self.job_id!r}: tasks remain without a GPU, so that it cannot go on")
-        if cluster.gpus_of(self.job_id) != self.gpus:
-            raise AllocationError(f"job {self.job_id!r} does not hold the GPUs of this plan any more")
+        self._refuse_outdated(cluster)
         with cluster.transaction():
             held = cluster.held_gpus()
             cluster.unhold(self.spares)
@@ -82,6 +81,16 @@ class Reassignment:
                 if held.get(gpu, SPARE) != SPARE:
                     cluster.hold([gpu], reason=held[gpu])
             self._carry_out(cluster)
+
+    def _refuse_outdated(self, cluster: Cluster) -> None:
+        if self.placement is None:
+            raise AllocationError(f"job {self.job_id!r}: tasks remain without a GPU, so that it cannot go on")
+        for job_id, before in (
+            (self.job_id, self.gpus),
+            *((one, was) for one, (was, _) in self.others.items()),
+        ):
+            if cluster.gpus_of(job_id) != before:
+                raise AllocationError(f"job {job_id!r} does not hold the GPUs of this plan any more")
 
     def _carry_out(self, cluster: Cluster) -> None:
         own = set(self.gpus).difference(cluster.topology.unhealthy_gpus)  # its tasks may swap places
@@ -94,7 +103,7 @@ class Reassignment:
             cluster.release(job_id)
         assert self.placement is not None
         cluster.record(self.job_id, self.placement, self.placement.job)  # it may stay on GPUs out of service
-        for job_id, placement in self.others.items():
+        for job_id, (_, placement) in self.others.items():
             if placement is not None:
                 cluster.allocate(job_id, placement, jobs[job_id])
 

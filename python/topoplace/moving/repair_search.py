@@ -82,6 +82,7 @@ class RepairSearch:
         """
         self._room = RepairRoom(job, gpus, cluster, lost, policy or LeastTime())
         self._job, self._old, self._cluster, self._end = job, tuple(gpus), cluster, end
+        self._is_open = False
         self.is_complete = False
         """True if it is proven that all repairs that no other one surpasses were found."""
 
@@ -289,22 +290,32 @@ class RepairSearch:
         if fresh is None:
             self.is_complete = not self._job.edges and self._room.is_exact
             return
-        target, best = self.seconds(fresh.gpus), first.seconds
-        moves, last = self.moves(first.gpus) + 1, self.moves(fresh.gpus)
-        while moves < last and target < best * SAME and self._are_few(moves):
-            if gpus := self._fastest(moves):
-                yield first._replace(gpus=gpus, seconds=self.seconds(gpus))
-                best = min(best, self.seconds(gpus))
-            moves += 1
-        is_open = moves < last and target < best * SAME
-        if is_open:
+        target, last = self.seconds(fresh.gpus), self.moves(fresh.gpus)
+        best = first.seconds
+        for one in self._all_few(first, target, last):
+            best = min(best, one.seconds)
+            yield one
+        if self._is_open:
             yield from self._with_neighbours(first)
         yield first._replace(gpus=fresh.gpus, seconds=target)
         least = (fresh.bound or 0.0) * (1 + self._room.policy.slack)
         is_first_least = first.is_fastest or first.seconds <= least
-        self.is_complete = (
-            is_first_least and not is_open and min(target, best) <= least and self._room.is_exact
-        )
+        is_all = is_first_least and not self._is_open and min(target, best) <= least
+        self.is_complete = is_all and self._room.is_exact
+
+    def _all_few(self, first: Found, target: float, last: int) -> Iterator[Found]:
+        """Yield the fastest repair of each number of moves below `last`, until one takes no more than `target`.
+
+        They end where assignments are too many to compare; the search is then open.
+        """
+        moves, best = self.moves(first.gpus) + 1, first.seconds
+        while moves < last and target < best * SAME and self._are_few(moves):
+            if gpus := self._fastest(moves):
+                seconds = self.seconds(gpus)
+                yield first._replace(gpus=gpus, seconds=seconds)
+                best = min(best, seconds)
+            moves += 1
+        self._is_open = moves < last and target < best * SAME
 
     def _with_neighbours(self, first: Found) -> Iterator[Found]:
         """Yield repairs in which more and more tasks of the machines that lost a GPU move along to one machine."""

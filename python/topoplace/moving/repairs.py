@@ -4,30 +4,28 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Generator, Iterable, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
-
-import numpy as np
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.spares import SPARE
-from topoplace.errors import AllocationError
-from topoplace.jobs.job_graph import JobGraph
-from topoplace.jobs.requirements import WHOLE_GPU
 from topoplace.moving.broken_jobs import BrokenJob
-from topoplace.moving.held_shares import HeldShares
+from topoplace.moving.leaving import leave, naming, running
 from topoplace.moving.move_costs import MoveCosts
 
 if TYPE_CHECKING:
     from topoplace.moving.reassignment import Reassignment
+    from topoplace.topology.topology import Topology
 
 
 @dataclass(frozen=True, slots=True)
 class RepairFront:
-    """The plans for a job, fewest moves first: each further plan moves more tasks for a shorter communication time."""
+    """The plans for a job, fewest moves first: each further plan moves more tasks for a shorter communication time.
+
+    The time of a job whose graph is unknown counts as 0.
+    """
 
     plans: tuple[Reassignment, ...]
     """Empty if no task can be repaired."""
@@ -101,7 +99,7 @@ def repair(
     job_id: str,
     cluster: Cluster,
     *,
-    lost: Iterable[int] | None = None,
+    lost: Iterable[int | str] | None = None,
     soon: Mapping[str, float] | None = None,
     budget: float = 0.0,
     costs: MoveCosts | None = None,
@@ -118,7 +116,8 @@ def repair(
     (`Cluster.hold_spares`) are used if not all tasks can be repaired without.
 
     Args:
-        lost: The job's GPUs that it can use no longer; None for those that are unhealthy.
+        lost: The job's GPUs that it can use no longer, or names of machines for all that it has there; None for those
+            that are unhealthy. Mark what is broken (`Topology.with_unhealthy`), or drain it: else other jobs get it.
         soon: Other jobs that end, with the seconds until then; see `RepairFront.waiting`.
         budget: Largest cost of other jobs that move or stop; see `RepairFront.making_way`.
         costs: What it costs to move or stop them. None means `MoveCosts()`.
@@ -139,64 +138,36 @@ def repair(
     job, gpus, shares = running(job_id, cluster)
     spares = [gpu for gpu, reason in cluster.held_gpus().items() if reason == SPARE]
     gone, closed = _lost(lost, gpus, cluster, job_id), set(gpus).intersection(cluster.out_of_service())
-    broken = BrokenJob(job_id, job, gpus, gone, shares, cluster, end, spares, closed)
+    graph = cluster.jobs.get(job_id)
+    broken = BrokenJob(job_id, graph, job, gpus, gone, shares, cluster, end, spares, closed)
     ending = _soon(soon, cluster, job_id)
     with cluster.what_if():
-        leave(job_id, cluster, gpus, broken.lost)
-        with naming(f"job {job_id!r}"):
-            search = broken.search()
+        leave(job_id, cluster, gpus, gone)
+        return _front(broken, ending, allowed, costs, further=further)
+
+
+def _front(
+    broken: BrokenJob, ending: Sequence[tuple[float, str]], budget: float, costs: MoveCosts, *, further: bool
+) -> RepairFront:
+    """Return the plans for a job that has left the cluster."""
+    with naming(f"job {broken.job_id!r}"):
+        search = broken.search()
+    found = search.front(further=further)
+    if not found[0].is_whole and broken.spares:
+        search = broken.with_spares()
         found = search.front(further=further)
-        if not found[0].is_whole and spares:
-            search = broken.with_spares()
-            found = search.front(further=further)
-        first = found[0]
-        smaller = None if first.is_whole else broken.smaller()
-        making_way = None if first.is_whole or not allowed else broken.others(allowed, costs)
-        waiting = broken.later(first, ending)
-        stay = math.inf if set(broken.lost) & set(cluster.topology.unhealthy_gpus) else search.seconds(gpus)
-    plans = [plan for one in found if (plan := broken.plan(one)).replaced]
+    first = found[0]
+    is_gone = not set(broken.lost).isdisjoint(broken.cluster.topology.unhealthy_gpus)
     return RepairFront(
-        tuple(plans), first.bound, first.unrepaired, search.is_complete, smaller, waiting, making_way, stay
+        plans=tuple([plan for one in found if (plan := broken.plan(one)).replaced]),
+        bound=first.bound,
+        unrepaired=first.unrepaired,
+        complete=search.is_complete and broken.graph is not None,
+        smaller=None if first.is_whole else broken.smaller(),
+        waiting=broken.later(first, ending),
+        making_way=None if first.is_whole or not budget else broken.others(budget, costs),
+        stay=math.inf if is_gone else search.seconds(broken.gpus),
     )
-
-
-def running(job_id: str, cluster: Cluster) -> tuple[JobGraph, tuple[int, ...], HeldShares]:
-    """Return the graph, the GPUs and the host resources of a running job whose tasks can move.
-
-    Raise AllocationError if no such job runs, and ValueError if its tasks cannot move.
-    """
-    _checks.instance(cluster, Cluster, "cluster", ValueError)
-    gpus = cluster.gpus_of(job_id)
-    if not gpus:
-        raise AllocationError(f"no job {job_id!r} with GPUs runs")
-    job = cluster.jobs.get(job_id) or JobGraph.independent(len(gpus))
-    with naming(f"job {job_id!r}"):
-        if cluster.gpu_thousandths_of(job_id) != WHOLE_GPU or cluster.native.slices_of(job_id):
-            raise ValueError("repairs do not move jobs that share GPUs")
-        return job, gpus, HeldShares(job, gpus, cluster.hosts.held.get(job_id), cluster.topology)
-
-
-@contextmanager
-def naming(what: str) -> Generator[None]:
-    """Put the name of what is wrong before the message of a ValueError."""
-    try:
-        yield
-    except ValueError as error:
-        raise ValueError(f"{what}: {error}") from None
-
-
-def leave(job_id: str, cluster: Cluster, gpus: Iterable[int], gone: Iterable[int] = ()) -> None:
-    """Release a job, take the GPUs that it lost out of service, and let it stay on its other ones.
-
-    It may stay there even if these and their machines get no new jobs.
-    """
-    cluster.release(job_id)
-    lost = list(gone)
-    cluster.native.drain(lost)
-    kept: list[int] = np.setdiff1d(list(gpus), lost).tolist()
-    machines: list[int] = np.unique(cluster.topology.machine_of[kept]).tolist()
-    cluster.native.undrain(kept, machines)
-    cluster.native.unhold(kept, machines)
 
 
 def _soon(soon: Mapping[str, float] | None, cluster: Cluster, job_id: str) -> list[tuple[float, str]]:
@@ -212,14 +183,28 @@ def _soon(soon: Mapping[str, float] | None, cluster: Cluster, job_id: str) -> li
     return sorted((float(seconds), other) for other, seconds in soon.items())
 
 
-def _lost(lost: Iterable[int] | None, gpus: tuple[int, ...], cluster: Cluster, job_id: str) -> frozenset[int]:
-    """Return the GPUs that the job has lost: the given ones, and those that are unhealthy."""
-    given: tuple[int, ...] = () if lost is None else _checks.sequence(lost, "lost", ValueError)
-    last = cluster.topology.num_gpus - 1
-    for i, gpu in enumerate(given):
-        if _checks.integer(gpu, f"lost[{i}]", ValueError, low=0, high=last) not in gpus:
-            raise ValueError(f"lost[{i}] = {gpu}: job {job_id!r} does not hold this GPU")
-    gone = frozenset(given) | frozenset(cluster.topology.unhealthy_gpus).intersection(gpus)
-    if not gone:
+def _lost(
+    lost: Iterable[int | str] | None, gpus: tuple[int, ...], cluster: Cluster, job_id: str
+) -> frozenset[int]:
+    """Return the GPUs that the job has lost: the given ones, those of machines, and those that are unhealthy."""
+    given: tuple[int | str, ...] = () if lost is None else _checks.sequence(lost, "lost", ValueError)
+    found = set(cluster.topology.unhealthy_gpus).intersection(gpus)
+    for i, one in enumerate(given):
+        found |= _named(one, f"lost[{i}]", gpus, cluster.topology, job_id)
+    if not found:
         raise ValueError(f"lost is empty, and no GPU of job {job_id!r} is unhealthy")
-    return gone
+    return frozenset(found)
+
+
+def _named(one: object, what: str, gpus: tuple[int, ...], topology: Topology, job_id: str) -> set[int]:
+    """Return the job's GPUs that a number or the name of a machine means; ValueError if there are none."""
+    if isinstance(one, str):
+        own, missing = topology.gpus_of.get(one, ()), f"no GPU of a machine {one!r}"
+    else:
+        own, missing = (
+            (_checks.integer(one, what, ValueError, low=0, high=topology.num_gpus - 1),),
+            "this GPU",
+        )
+    if not set(own).intersection(gpus):
+        raise ValueError(f"{what} = {_checks.shown(one)}: job {job_id!r} does not hold {missing}")
+    return set(own).intersection(gpus)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.moving.leaving import leave, naming, running
 from topoplace.moving.reassignment import plan_of
 from topoplace.moving.repair_search import RepairSearch
-from topoplace.moving.repairs import leave, naming, running
 from topoplace.moving.replicas import Roles, roles_of
 
 if TYPE_CHECKING:
@@ -65,16 +65,19 @@ def _former(before: JobGraph, gpus: Sequence[int], job: JobGraph, cluster: Clust
     was, now = roles_of(before), roles_of(job)
     if was.tasks.keys() != now.tasks.keys():
         was, now = Roles({(): [*range(len(gpus))]}), Roles({(): [*range(job.num_tasks)]})
-    staying = [[gpus[task] for task in replica] for replica in was.replicas]
-    surplus = len(staying) - sum(1 for _ in now.replicas)
-    if surplus > 0:
-        leaving = _given_back(staying, surplus, cluster)
-        staying = [replica for i, replica in enumerate(staying) if i not in leaving]
+    staying = _staying([[gpus[task] for task in replica] for replica in was.replicas], now, cluster)
     old = [-1] * job.num_tasks
     for tasks, replica in zip(now.replicas, staying, strict=False):
         for task, gpu in zip(tasks, replica, strict=True):
             old[task] = gpu
     return old
+
+
+def _staying(replicas: list[list[int]], now: Roles, cluster: Cluster) -> list[list[int]]:
+    """Return the replicas, given by their GPUs, that go on."""
+    surplus = len(replicas) - sum(1 for _ in now.replicas)
+    leaving = _given_back(replicas, surplus, cluster) if surplus > 0 else ()
+    return [replica for i, replica in enumerate(replicas) if i not in leaving]
 
 
 def _given_back(replicas: Sequence[Sequence[int]], count: int, cluster: Cluster) -> set[int]:

@@ -13,8 +13,8 @@ from topoplace.cluster.new_topology import new_numbers
 from topoplace.engine.confined import confined
 from topoplace.engine.machine_policy import placed_on
 from topoplace.errors import SearchTimeoutError
+from topoplace.moving.leaving import naming
 from topoplace.moving.repair_search import RepairSearch
-from topoplace.moving.repairs import naming
 from topoplace.placement import Placement
 
 if TYPE_CHECKING:
