@@ -5,6 +5,9 @@ over those on parts that failed; how often a step takes no longer than with a fr
 a decision. Each failure strikes the GPU of a task drawn at random, and takes its machine, or rack, out for a day; those
 of software move nothing. The rules: `topoplace.repair`; a fresh placement; and Kueue's, which gives the pods of the
 failed node to another node in the domain of their level and keeps all others, or else starts the job anew.
+
+`--spares N [--per-rack R]` instead holds N more machines in each rack of R as spares (`Cluster.hold_spares`), and
+prints how many failures `topoplace.repair` then repairs inside the rack.
 """
 
 from __future__ import annotations
@@ -68,6 +71,11 @@ class World:
     times: list[float] = field(default_factory=list[float])
     """Seconds a step, over the bound, or where they are more, over those with a fresh placement in the same state."""
     anew: int = 0
+    in_rack: int = 0
+    """Failures after which all tasks that moved stayed in their rack."""
+    per_rack: int = PER_RACK
+    spares: int = 0
+    """Machines of each rack that are held."""
     _repairs: list[tuple[float, list[str]]] = field(default_factory=list[tuple[float, list[str]]])
 
     def strike(self, strike: Strike) -> None:
@@ -75,10 +83,12 @@ class World:
         while self._repairs and self._repairs[0][0] <= strike.time:
             for machine in self._repairs.pop(0)[1]:
                 self.cluster.undrain(machine)
+            if self.spares:
+                self.cluster.hold_spares(level="rack", machines=self.spares)
         if strike.out == "nothing":
             return
         old = self.cluster.gpus_of(ID)
-        machines = struck(self.cluster.topology, old[strike.task], strike.out)
+        machines = struck(self.cluster.topology, old[strike.task], strike.out, self.per_rack)
         for machine in machines:
             self.cluster.drain(machine)
         self._repairs.append((strike.time + DAY, machines))
@@ -93,7 +103,9 @@ class World:
         is_slow = placement.time >= WITHIN * self.bound
         least = placed_anew(self.cluster).time if is_slow else self.bound
         self.cluster.release(ID)
-        self.cluster.allocate(ID, placement)
+        self.cluster.record(ID, placement)  # spares stay held
+        machine_of = self.cluster.topology.machine_of // self.per_rack
+        self.in_rack += bool((machine_of[list(old)] == machine_of[list(gpus)]).all())
         self.on_failed.append(len(lost))
         self.moved.append(sum(a != b for a, b in zip(old, gpus, strict=True)))
         self.times.append(placement.time / least)
@@ -110,13 +122,13 @@ class World:
         )
 
 
-def struck(topology: tp.Topology, gpu: int, out: str) -> list[str]:
+def struck(topology: tp.Topology, gpu: int, out: str, per_rack: int) -> list[str]:
     """Return the machines that are out of service if the part of a GPU fails."""
     machine = int(topology.machine_of[gpu])
     if out == "machine":
         return [topology.machine_names[machine]]
-    first = machine - machine % PER_RACK
-    return list(topology.machine_names[first : first + PER_RACK])
+    first = machine - machine % per_rack
+    return list(topology.machine_names[first : first + per_rack])
 
 
 def placed_anew(cluster: tp.Cluster) -> tp.Placement:
@@ -180,6 +192,21 @@ def worlds(machine: str = "dgx-h100") -> Iterator[World]:
         yield World(name, rule, cluster, placement.bound)
 
 
+def with_spares(spares: int, per_rack: int, machine: str = "dgx-h100") -> World:
+    """Return the gang under `repair`, on all machines of the racks but the spares."""
+    count = -(-(JOB.num_tasks // 8) // (per_rack - spares)) * per_rack
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get(machine), count, racks=per_rack))
+    cluster.hold_spares(level="rack", machines=spares)
+    placement = POLICY.place(JOB, cluster)
+    assert placement is not None
+    assert placement.bound is not None
+    cluster.allocate(ID, placement)
+    for gpu in cluster.free_gpus():  # what rounding up leaves over
+        cluster.drain(gpu)
+    name = f"{spares} of {per_rack}, {count} machines"
+    return World(name, ours, cluster, placement.bound, per_rack=per_rack, spares=spares)
+
+
 def draw(found: Sequence[World], when: Sequence[float], path: str) -> None:
     """Draw the tasks moved so far under each rule, by day."""
     import matplotlib.pyplot as plt
@@ -200,17 +227,21 @@ def main() -> None:
     parser.add_argument("--network-out", choices=("machine", "rack"), default="machine")
     parser.add_argument("--picture", metavar="FILE")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--spares", type=int, default=0)
+    parser.add_argument("--per-rack", type=int, default=PER_RACK)
     arguments = parser.parse_args()
     drawn = strikes(Failures.llama3(network=arguments.network_out), arguments.seed)
     hardware = [strike.time / DAY for strike in drawn if strike.out != "nothing"]
     print(f"{len(drawn)} failures in {DAYS} days, {len(hardware)} of hardware", flush=True)
     found: list[World] = []
-    for world in worlds():
+    all_worlds = iter([with_spares(arguments.spares, arguments.per_rack)]) if arguments.spares else worlds()
+    for world in all_worlds:
         for strike in drawn:
             world.strike(strike)
         print(world.row(), flush=True)
+        print(f"{world.in_rack} of {len(world.moved)} repaired inside the rack", flush=True)
         found.append(world)
-    if arguments.picture:
+    if arguments.picture and not arguments.spares:
         draw(found, hardware, arguments.picture)
 
 
