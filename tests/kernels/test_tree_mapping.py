@@ -430,7 +430,7 @@ def test_a_timeout_ends_the_preparation_too(kind: str) -> None:
     problem = _on_machines(n // 8 + 100, phases, n)
     before = time.thread_time()
     found = kernels.map_to_tree(*problem, timeout=0.2, moves=1 << 30)
-    assert time.thread_time() - before < 0.4
+    assert time.thread_time() - before < 0.8
     assert found is not None
     assert not found.complete
     assert (np.bincount(found.leaf_of) <= 8).all()
