@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import combinations
@@ -62,11 +62,17 @@ class BrokenJob:
 
     def plan(self, found: Found) -> Reassignment:
         """Return the plan for what a search found."""
-        topology = self.cluster.topology
-        plan = plan_of(self.job_id, self.gpus, self.job, self.gpus, found, self.shares, topology)
+        plan = self._plan_as(self.job, self.gpus, found)
         if plan.placement and self.graph is None:
             plan = replace(plan, placement=replace(plan.placement, job=None))
-        return self._naming_spares(plan)
+        return plan
+
+    def _plan_as(self, job: JobGraph, old: Sequence[int], found: Found) -> Reassignment:
+        """Return the plan with which the job goes on as `job`; old: the former GPU of each of its tasks."""
+        topology, gpus, seconds = self.cluster.topology, found.gpus, found.seconds
+        return self._naming_spares(
+            plan_of(self.job_id, self.gpus, job, old, gpus, seconds, self.shares, topology, self.lost)
+        )
 
     def _naming_spares(self, plan: Reassignment) -> Reassignment:
         new = [gpu for _, gpu in plan.replaced.values()]
@@ -86,9 +92,7 @@ class BrokenJob:
             with suppress(SearchTimeoutError):
                 found = RepairSearch(rest, old, self.cluster, self.end, self.lost).whole()
                 if found is not None:
-                    topology = self.cluster.topology
-                    plan = plan_of(self.job_id, gpus, rest, old, found, self.shares, topology, self.lost)
-                    return self._naming_spares(plan)
+                    return self._plan_as(rest, old, found)
         return None
 
     def _replicas(self) -> list[tuple[int, ...]]:

@@ -18,7 +18,6 @@ from topoplace.placement import Placement
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.moving.held_shares import HeldShares
-    from topoplace.moving.repair_search import Found
     from topoplace.topology.topology import Topology
 
 
@@ -113,38 +112,37 @@ def plan_of(
     held: Sequence[int],
     job: JobGraph,
     old: Sequence[int],
-    found: Found,
+    gpus: tuple[int, ...],
+    seconds: float,
     shares: HeldShares,
     topology: Topology,
     lost: Iterable[int] = (),
 ) -> Reassignment:
-    """Return the plan that gives a job the GPUs that were found.
+    """Return the plan that gives each task of a job one of `gpus`, or none for -1.
 
     held: all GPUs that it holds. job: the job afterwards. old: the former GPU of each of its tasks, -1 for new ones.
+    seconds: how long it then communicates in a step.
     lost: GPUs that it can use no longer.
     """
-    changed = np.flatnonzero(np.array(old) != np.array(found.gpus)).tolist()
-    pairs = [(task, old[task], found.gpus[task]) for task in changed]
+    changed = np.flatnonzero(np.array(old) != np.array(gpus)).tolist()
+    pairs = [(task, old[task], gpus[task]) for task in changed]
     replaced = {task: (was, new) for task, was, new in pairs if was >= 0 and new >= 0}
     added = {task: new for task, was, new in pairs if was < 0}
-    moved = _moved(replaced, added, held, topology)
-    if not found.is_whole:
-        return Reassignment(job_id, tuple(held), replaced, moved, math.inf, None, added)
-    placement = Placement(found.gpus, topology=topology, job=job, hosts=shares.of(job, found.gpus), scores={})
-    given_back = set(held) - set(found.gpus) - {was for was, _ in replaced.values()} - set(lost)
+    moves = moves_of(old, gpus, held, topology)
+    if min(gpus) < 0:
+        return Reassignment(job_id, tuple(held), replaced, moves, math.inf, None, added)
+    placement = Placement(gpus, topology=topology, job=job, hosts=shares.of(job, gpus), scores={})
+    given_back = set(held) - set(gpus) - {was for was, _ in replaced.values()} - set(lost)
     return Reassignment(
-        job_id, tuple(held), replaced, moved, found.seconds, placement, added, tuple(sorted(given_back))
+        job_id, tuple(held), replaced, moves, seconds, placement, added, tuple(sorted(given_back))
     )
 
 
-def _moved(
-    replaced: Mapping[int, tuple[int, int]],
-    added: Mapping[int, int],
-    held: Sequence[int],
-    topology: Topology,
-) -> Moved:
-    machine_of = topology.machine_of.tolist()
-    new = [gpu for _, gpu in replaced.values()] + list(added.values())
-    opened = {machine_of[gpu] for gpu in new} - {machine_of[gpu] for gpu in held}
-    tasks = sum(machine_of[was] != machine_of[now] for was, now in replaced.values())
-    return Moved(len(opened), tasks, len(replaced) - tasks)
+def moves_of(old: Sequence[int], new: Sequence[int], held: Sequence[int], topology: Topology) -> Moved:
+    """Return how much moves if tasks have new GPUs; -1 for a task without a GPU. held: all GPUs of the job before."""
+    machine_of = topology.machine_of
+    changed = [(was, now) for was, now in zip(old, new, strict=True) if was != now and now >= 0]
+    opened = {int(machine_of[now]) for _, now in changed}.difference(machine_of[list(held)].tolist())
+    tasks = sum(was >= 0 and machine_of[was] != machine_of[now] for was, now in changed)
+    inside = sum(was >= 0 for was, _ in changed) - tasks
+    return Moved(len(opened), int(tasks), int(inside))

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
 from itertools import combinations, islice, permutations
-from operator import eq, ne
+from operator import eq
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
@@ -17,6 +17,7 @@ import numpy as np
 from topoplace import kernels
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.kernels.limits import check_deadline, deadline
+from topoplace.moving.reassignment import moves_of
 from topoplace.moving.repair_room import RepairRoom
 from topoplace.objectives.communication import communication_time
 from topoplace.policies.least_time.policy import LeastTime
@@ -82,6 +83,7 @@ class RepairSearch:
         """
         self._room = RepairRoom(job, gpus, cluster, lost, policy or LeastTime())
         self._job, self._old, self._cluster, self._end = job, tuple(gpus), cluster, end
+        self._held = [gpu for gpu in gpus if gpu >= 0]
         self._is_open = False
         self.is_complete = False
         """True if it is proven that all repairs that no other one surpasses were found."""
@@ -167,7 +169,7 @@ class RepairSearch:
         Tasks go near to where they were. The search ends once the job is as fast as it was.
         """
         best = list(gpus)
-        enough = self.seconds(self._old) if min(self._old) >= 0 else 0.0
+        enough = self.stay if min(self._old) >= 0 else 0.0
         seconds = math.inf
         for unit in self._units(gpus, moved):
             for there in self._elsewhere(best, unit):
@@ -338,6 +340,11 @@ class RepairSearch:
             yield first._replace(gpus=tuple(gpus), seconds=seconds)
 
     @cached_property
+    def stay(self) -> float:
+        """How long the job communicates in a step on the GPUs that it had."""
+        return self.seconds(self._old)
+
+    @cached_property
     def fresh(self) -> Placement | None:
         """The placement of the job if it had never run; None if nothing fits."""
         return self._room.policy.place(self._job, self._cluster)
@@ -373,19 +380,11 @@ class RepairSearch:
             check_deadline()
             if not self._room.is_allowed(tried):
                 continue
-            seconds, key = self.seconds(tried), self._upheaval(tried)
+            seconds = self.seconds(tried)
+            key = moves_of(self._old, tried, self._held, self._cluster.topology)[:2]
             if best is None or seconds < least * SAME or (seconds * SAME < least and key < least_key):
                 best, least, least_key = tried, min(seconds, least), key
         return best
-
-    def _upheaval(self, gpus: Sequence[int]) -> tuple[int, int]:
-        """Return how many machines the job uses that it did not use, and how many tasks change machine."""
-        machine_of = self._cluster.topology.machine_of
-        pairs = zip(self._old, machine_of[list(gpus)].tolist(), strict=True)
-        old, new = zip(
-            *((int(machine_of[gpu]) if gpu >= 0 else -1, there) for gpu, there in pairs), strict=True
-        )
-        return len(set(new) - set(old)), sum(map(ne, old, new))
 
     def _all_of(self, lost: Sequence[int], free: Sequence[int], more: int) -> Iterator[tuple[int, ...]]:
         """Yield all GPUs of the tasks if the lost ones and `more` others move."""

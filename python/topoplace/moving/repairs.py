@@ -132,7 +132,7 @@ def repair(
     """
     end = time.monotonic() + _checks.positive(timeout, "timeout", ValueError)
     _checks.flag(further, "further", ValueError)
-    allowed = _checks.real(budget, "budget", ValueError, high=math.inf)
+    allowed = _checks.real(budget, "budget", ValueError)
     costs = MoveCosts() if costs is None else costs
     _checks.instance(costs, MoveCosts, "costs", ValueError)
     job, gpus, shares = running(job_id, cluster)
@@ -166,7 +166,7 @@ def _front(
         smaller=None if first.is_whole else broken.smaller(),
         waiting=broken.later(first, ending),
         making_way=None if first.is_whole or not budget else broken.others(budget, costs),
-        stay=math.inf if is_gone else search.seconds(broken.gpus),
+        stay=math.inf if is_gone else search.stay,
     )
 
 

@@ -57,7 +57,7 @@ def resize(job_id: str, cluster: Cluster, job: JobGraph, *, timeout: float = 10.
         found = search.first()
         if not found.is_whole:
             return None
-    return plan_of(job_id, gpus, job, old, found, shares, cluster.topology)
+    return plan_of(job_id, gpus, job, old, found.gpus, found.seconds, shares, cluster.topology)
 
 
 def _former(before: JobGraph, gpus: Sequence[int], job: JobGraph, cluster: Cluster) -> list[int]:
