@@ -11,15 +11,13 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from pathlib import Path
-from types import FrameType
-from typing import Any
 
 import pytest
 
+from interrupts import interrupt_at
 from topoplace import JobGraph
 from topoplace.errors import JournalError
 from topoplace.mig import MigSlice
@@ -164,30 +162,13 @@ def test_links_in_a_circle_are_refused(tmp_path: Path) -> None:
         Journal(tmp_path / "j")
 
 
-def interrupt_at(line: int) -> Callable[..., Any]:
-    """Return a trace function that raises KeyboardInterrupt at a line of the journal's module, counted as they run."""
-    left = line
-
-    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        nonlocal left
-        if not frame.f_code.co_filename.endswith("topoplace_hosts/journal/journal.py"):
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    return trace
-
-
 def test_an_append_may_be_interrupted_anywhere(tmp_path: Path) -> None:
     with Journal(tmp_path / "j") as journal, Journal(tmp_path / "j", read_only=True) as reader:
         for line in range(1, 200):
             entry = Entry(str(line), Stage.TOLD, GPUS, holding=Holding(JobGraph.ring(2)))
             before = set(reader.latest())
             tracing = sys.gettrace()
-            sys.settrace(interrupt_at(line))
+            sys.settrace(interrupt_at(line, "topoplace_hosts/journal/journal.py"))
             try:
                 journal.append(entry)
                 is_done = True

@@ -7,16 +7,16 @@ import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
 
 import topoplace as tp
+from interrupts import interrupt_at
 from topoplace.errors import JournalError
 from topoplace_hosts.journal import Entry, Holding, Journal, Stage, carry_out, reconcile
 from topoplace_hosts.journal.entry import named
@@ -167,23 +167,6 @@ def test_others_that_make_way_are_in_the_same_append(tmp_path: Path) -> None:
 # ---- interrupts, kills and torn writes -------------------------------------------------------------------------
 
 
-def interrupt_at(line: int) -> Callable[..., Any]:
-    """Return a trace function that raises KeyboardInterrupt at a line of the journal's modules, as they run."""
-    left = line
-
-    def trace(frame: FrameType, event: str, _: object) -> Callable[..., Any] | None:
-        nonlocal left
-        if not frame.f_code.co_filename.endswith(("journal/journal.py", "journal/repairing.py")):
-            return None
-        if event == "line":
-            left -= 1
-            if left == 0:
-                raise KeyboardInterrupt
-        return trace
-
-    return trace
-
-
 def test_a_repair_may_be_interrupted_anywhere(tmp_path: Path) -> None:
     """Cluster and journal agree afterwards, at each line of both; some of the lines come after the write."""
     sides = set[Stage]()
@@ -197,7 +180,7 @@ def test_a_repair_may_be_interrupted_anywhere(tmp_path: Path) -> None:
         path.write_bytes((tmp_path / "start").read_bytes())
         with Journal(path) as journal, cluster.what_if():
             tracing = sys.gettrace()
-            sys.settrace(interrupt_at(line))
+            sys.settrace(interrupt_at(line, "journal/journal.py", "journal/repairing.py"))
             try:
                 carry_out(plan, cluster, journal)
                 is_done = True
