@@ -4,7 +4,7 @@
 over those on parts that failed; how often a step takes no longer than with a fresh placement; and the CPU seconds of
 a decision. Each failure strikes the GPU of a task drawn at random, and takes its machine, or rack, out for a day; those
 of software move nothing. The rules: `topoplace.repair`; a fresh placement; and Kueue's, which gives the pods of the
-failed node to another node in the domain of their level and keeps all others, or else starts the job anew.
+failed node to another node in the domain of their level and keeps all others, or else places the whole job again.
 
 `--spares N [--per-rack R]` instead holds N more machines in each rack of R as spares (`Cluster.hold_spares`), and
 prints how many failures `topoplace.repair` then repairs inside the rack.
@@ -53,7 +53,7 @@ def strikes(failures: Failures, seed: int) -> list[Strike]:
 
 
 Rule = Callable[[tp.Cluster, Sequence[int]], Sequence[int] | None]
-"""Returns the GPUs of all tasks after some were lost; None to start the job anew."""
+"""Returns the GPUs of all tasks after some were lost; None to place the whole job again."""
 
 
 @dataclass
@@ -70,7 +70,7 @@ class World:
     on_failed: list[int] = field(default_factory=list[int])
     times: list[float] = field(default_factory=list[float])
     """Seconds a step, over the bound, or where they are more, over those with a fresh placement in the same state."""
-    anew: int = 0
+    placed_again: int = 0
     in_rack: int = 0
     """Failures after which all tasks that moved stayed in their rack."""
     per_rack: int = PER_RACK
@@ -97,11 +97,11 @@ class World:
         begin = time.process_time()
         new = self.rule(self.cluster, lost)
         self.seconds.append(time.process_time() - begin)
-        self.anew += new is None
-        gpus = tuple(placed_anew(self.cluster).gpus if new is None else new)
+        self.placed_again += new is None
+        gpus = tuple(placed_now(self.cluster).gpus if new is None else new)
         placement = tp.Placement(gpus, topology=self.cluster.topology, job=JOB)
         is_slow = placement.time >= WITHIN * self.bound
-        least = placed_anew(self.cluster).time if is_slow else self.bound
+        least = placed_now(self.cluster).time if is_slow else self.bound
         self.cluster.release(ID)
         self.cluster.record(ID, placement)  # spares stay held
         machine_of = self.cluster.topology.machine_of // self.per_rack
@@ -117,7 +117,7 @@ class World:
         return (
             f"{self.name:22} {moved:9,} moved, {moved / failed:8.2f} x those on failed parts (worst "
             f"{max(a / b for a, b in zip(self.moved, self.on_failed, strict=True)):.2f}); as fast as a fresh placement "
-            f"in {as_fast:.1%} (worst {max(self.times):.3f} x); {self.anew} anew; "
+            f"in {as_fast:.1%} (worst {max(self.times):.3f} x); {self.placed_again} placed again; "
             f"{statistics.median(self.seconds):.3f} s, at most {max(self.seconds):.3f}"
         )
 
@@ -131,7 +131,7 @@ def struck(topology: tp.Topology, gpu: int, out: str, per_rack: int) -> list[str
     return list(topology.machine_names[first : first + per_rack])
 
 
-def placed_anew(cluster: tp.Cluster) -> tp.Placement:
+def placed_now(cluster: tp.Cluster) -> tp.Placement:
     """Return where the policy would place the gang now."""
     with cluster.what_if():
         cluster.release(ID)
@@ -148,7 +148,7 @@ def ours(cluster: tp.Cluster, lost: Sequence[int]) -> Sequence[int] | None:
 
 def fresh(cluster: tp.Cluster, lost: Sequence[int]) -> Sequence[int]:
     """Return a fresh placement."""
-    return placed_anew(cluster).gpus
+    return placed_now(cluster).gpus
 
 
 def kueue(*, in_rack: bool) -> Rule:

@@ -136,7 +136,7 @@ def _add_failures(parser: argparse.ArgumentParser) -> None:
         "--recovery",
         choices=("repair", "place-again", "queue"),
         help="how jobs go on after a failure: with other GPUs for the lost ones, so that few tasks move; where the "
-        "policy places them anew; or from the queue (default: repair)",
+        "policy would place them then; or from the queue (default: repair)",
     )
     parser.add_argument(
         "--checkpoint-every",
