@@ -15,8 +15,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from topoplace import kernels
+from topoplace.engine.confined import confined
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.kernels.limits import check_deadline, deadline
+from topoplace.moving.fewer_moves import nearer
 from topoplace.moving.reassignment import moves_of
 from topoplace.moving.repair_room import RepairRoom
 from topoplace.objectives.communication import communication_time
@@ -286,24 +288,41 @@ class RepairSearch:
         """Yield repairs with more moves than the first.
 
         For each number of moves, all assignments are compared if they are few; else neighbours of the lost tasks move
-        along. The last one is a fresh placement.
+        along. The last ones are placements by the policy: on the machines of the job, and on all.
         """
         fresh = self.fresh if self._job.edges else None
         if fresh is None:
             self.is_complete = not self._job.edges and self._room.is_exact
             return
-        target, last = self.seconds(fresh.gpus), self.moves(fresh.gpus)
+        near = [self._nearer(first, one.gpus) for one in (self._beside(first), fresh) if one]
+        target = min(one.seconds for one in near)
+        last = min(self.moves(one.gpus) for one in near if one.seconds * SAME <= target)
         best = first.seconds
         for one in self._all_few(first, target, last):
             best = min(best, one.seconds)
             yield one
         if self._is_open:
             yield from self._with_neighbours(first)
-        yield first._replace(gpus=fresh.gpus, seconds=target)
+        yield from near
         least = (fresh.bound or 0.0) * (1 + self._room.policy.slack)
         is_first_least = first.is_fastest or first.seconds <= least
         is_all = is_first_least and not self._is_open and min(target, best) <= least
         self.is_complete = is_all and self._room.is_exact
+
+    def _beside(self, first: Found) -> Placement | None:
+        """Return the placement of the job if it may use the machines of a repair alone; None if nothing fits."""
+        names = self._cluster.topology.machine_names
+        used = {names[machine] for machine in self._cluster.topology.machine_of[list(first.gpus)].tolist()}
+        return confined(self._room.policy, set(names) - used).place(self._job, self._cluster)
+
+    def _nearer(self, first: Found, gpus: tuple[int, ...]) -> Found:
+        """Return the placement with the fewest moves of those that are found to be as fast as this one."""
+        seconds, stay = self.seconds(gpus), {self._old[task] for task in np.flatnonzero(self._room.leaf >= 0)}
+        for one in nearer(self._job, self._old, gpus, self._cluster.topology.machine_of, stay):
+            check_deadline()
+            if self._room.is_allowed(one) and (tried := self.seconds(one)) * SAME <= seconds:
+                return first._replace(gpus=one, seconds=tried)
+        return first._replace(gpus=gpus, seconds=seconds)
 
     def _all_few(self, first: Found, target: float, last: int) -> Iterator[Found]:
         """Yield the fastest repair of each number of moves below `last`, until one takes no more than `target`.
