@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 def nearer(
-    job: JobGraph, old: Sequence[int], gpus: Sequence[int], machine_of: NDArray[np.int32], usable: Collection[int]
+    job: JobGraph,
+    old: Sequence[int],
+    gpus: Sequence[int],
+    machine_of: NDArray[np.int32],
+    usable: Collection[int],
 ) -> Iterator[tuple[int, ...]]:
     """Yield placements that are often as fast as `gpus`, with fewer moves; those of fewer moves come first.
 
@@ -54,7 +58,9 @@ def _swapped(
     cost = np.concatenate([-stay, np.zeros(2 * count, np.int64)])
     supply = np.concatenate([np.ones(count, np.int64), -np.ones(count, np.int64), [0]])
     flow = np.asarray(kernels.min_cost_flow(apart + 1, tail, head, capacity, cost, supply).flow)
-    place_of: dict[int, int] = {int(tail[arc]): int(head[arc]) - count for arc in np.flatnonzero(flow[: len(pairs)])}
+    place_of: dict[int, int] = {
+        int(tail[arc]): int(head[arc]) - count for arc in np.flatnonzero(flow[: len(pairs)])
+    }
     others = iter(sorted(set(range(count)).difference(place_of.values())))
     for number, replica in enumerate(replicas):
         there = replicas[place_of[number] if number in place_of else next(others)]
@@ -64,7 +70,10 @@ def _swapped(
 
 
 def _overlaps(
-    replicas: Sequence[tuple[int, ...]], old: Sequence[int], gpus: Sequence[int], machine_of: NDArray[np.int32]
+    replicas: Sequence[tuple[int, ...]],
+    old: Sequence[int],
+    gpus: Sequence[int],
+    machine_of: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Return the pairs of replicas of which the first, in the place of the second, has tasks on their old machines; and
     how many.

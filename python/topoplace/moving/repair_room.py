@@ -16,6 +16,7 @@ from topoplace.engine.gangs.packing import DomainTree, Forest
 from topoplace.engine.level_chain import required_of
 from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import SOCKET
+from topoplace.policies.least_time.gangs import machine_limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.machines.machine_class import Mask
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.policies.least_time.bounds import MachineLimits
     from topoplace.policies.least_time.policy import LeastTime
 
     Ints = NDArray[np.int64]
@@ -67,18 +69,19 @@ class RepairRoom:
             if name not in HONOURED:
                 raise ValueError(f"repairs do not honour {name}")
         self.old, self.policy = tuple(gpus), policy
-        self._job, self._cluster = job, cluster
+        self.job, self._cluster = job, cluster
         view = policy.checked_view(job, cluster)
         request = view.request(job)
         offers = offers_of(policy.max_tasks, request, view)
         if not offers.is_simple:
             offers = self._without_partitions(offers)
-        self._numbers = view.classes.gpus_of
+        self.numbers = view.classes.gpus_of
+        """The GPUs of each machine."""
         self.has_offers = len(offers) > 0
         self.domains = DomainTree(request, offers, view)
         if self.domains.apart:
             raise ValueError("repairs do not honour groups of levels that cross")
-        self._view = view
+        self._view, self._request, self._offers = view, request, offers
         self._has_shares = bool(cluster.hosts.resources) and needs_hosts(job)
         self._forest = _forest_of(job, tuple(self.domains.depth_of.items()))
         self.leaf_of = self._leaves(offers)
@@ -100,6 +103,11 @@ class RepairRoom:
         if left.intersection(self._cluster.topology.machine_of[list(self.old)].tolist()):
             raise ValueError("repairs do not choose fixed partitions of GPUs")
         return simple
+
+    @cached_property
+    def limits(self) -> MachineLimits | None:
+        """Lower bounds on the seconds of the job by what a machine has of it; None if it is not mapped as units."""
+        return machine_limits(self._request, self._view, self._offers, self.policy.rates)
 
     def packed(self, lost: Sequence[int], seconds: float) -> kernels.GroupRepacking | None:
         """Return where all tasks go if, of those without a GPU, only `lost` get one; None if that is impossible.
@@ -151,7 +159,7 @@ class RepairRoom:
 
     def _leaves(self, offers: Offers) -> Ints:
         """Return (GPUs,) the leaf of each GPU that the job may use; -1 for others."""
-        domains, numbers = self.domains, self._numbers
+        domains, numbers = self.domains, self.numbers
         found = np.full(self._cluster.topology.num_gpus, -1)
         if not self.has_offers:
             return found
@@ -170,7 +178,7 @@ class RepairRoom:
     def gpus_of(self, leaf: int) -> list[int]:
         """Return the GPUs of a leaf that the job may use."""
         machine, mask = self.domains.usable(leaf)
-        numbers = self._numbers[machine]
+        numbers = self.numbers[machine]
         return [numbers[local] for local in _locals(mask)]
 
     def spread(
@@ -213,7 +221,7 @@ class RepairRoom:
     @property
     def is_exact(self) -> bool:
         """True if the room of each machine counts tasks of equal shares; else it may be too small for some of them."""
-        return not self._has_shares or shared_cpus(self._job)[0] % self._job.num_tasks == 0
+        return not self._has_shares or shared_cpus(self.job)[0] % self.job.num_tasks == 0
 
     def is_hosted(self, gpus: Sequence[int]) -> bool:
         """Return True if each machine has the CPUs and memory of the tasks there."""
@@ -222,7 +230,7 @@ class RepairRoom:
         hosts = self._cluster.hosts
         needed = np.zeros_like(hosts.free)
         for _, machine, column, amount in HostAllocation(
-            host_shares(self._job, gpus, self._cluster.topology)
+            host_shares(self.job, gpus, self._cluster.topology)
         ).needs():
             needed[machine, column] += amount
         return bool((needed <= hosts.free).all())
@@ -266,6 +274,6 @@ class RepairRoom:
     @cached_property
     def _groups(self) -> Sequence[tuple[Ints, tuple[int, ...]]]:
         """For each required group, the domain of each leaf at the depth of its level, and its tasks."""
-        required = required_of(self._job)
+        required = required_of(self.job)
         parts = {level: self.domains.part_of(level) for level in {one.level for one in required}}
         return [(parts[one.level], one.tasks) for one in required]

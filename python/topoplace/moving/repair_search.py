@@ -18,6 +18,7 @@ from topoplace import kernels
 from topoplace.engine.confined import confined
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.kernels.limits import check_deadline, deadline
+from topoplace.moving.divided_repairs import DividedRepairs, Divider, divided_repairs
 from topoplace.moving.fewer_moves import nearer
 from topoplace.moving.reassignment import moves_of
 from topoplace.moving.repair_room import RepairRoom
@@ -87,6 +88,7 @@ class RepairSearch:
         self._job, self._old, self._cluster, self._end = job, tuple(gpus), cluster, end
         self._held = [gpu for gpu in gpus if gpu >= 0]
         self._is_open = False
+        self._divided: DividedRepairs | None = None
         self.is_complete = False
         """True if it is proven that all repairs that no other one surpasses were found."""
 
@@ -124,8 +126,29 @@ class RepairSearch:
         """Return the repair of all tasks with the fewest moves; None if there is none."""
         if not self._room.has_offers:
             return None
-        packing = self._room.packed(self._room.lost, self._seconds_left())
+        with suppress(SearchTimeoutError):
+            packing = self._room.packed(self._room.lost, self._seconds_left() / 10)
+            if packing is None:
+                return None
+            if packing.optimal:
+                return self._assigned(packing, {})
+        if found := self._by_units():
+            return found
+        packing = self._room.packed(self._room.lost, self._seconds_left() / 2)
         return None if packing is None else self._assigned(packing, {})
+
+    def _by_units(self) -> Found | None:
+        """Return the repair with the fewest moves if equal units of the job are on machines; None if they are not."""
+        limits = self._room.limits
+        if limits is None or not limits.is_whole or not self._room.is_exact:
+            return None
+        divider = Divider(self._room, limits)
+        division = divider.divided(math.inf)
+        if division is None or not self._room.is_allowed(gpus := divider.gpus(division)):
+            return None
+        return self._fast(
+            gpus, [task for task, gpu in enumerate(gpus) if gpu != self._old[task]], division.moves
+        )
 
     def _moves_alone(self, task: int) -> float:
         """Return how many moves it takes to give this task alone a GPU; infinite if none do."""
@@ -282,7 +305,28 @@ class RepairSearch:
         for one in found[1:]:
             if one.seconds < front[-1].seconds * SAME:
                 front.append(one)
+        self.is_complete = self.is_complete or self._are_all_divisions(front)
         return front
+
+    def _by_division(self, first: Found) -> Iterator[Found]:
+        """Yield the repair with the fewest moves for each time that no machine of the job exceeds."""
+        limits = self._room.limits
+        repairs = None if limits is None else divided_repairs(self._room, limits, first.seconds)
+        for gpus in repairs.candidates() if repairs else ():
+            check_deadline()
+            if self._room.is_allowed(gpus):
+                yield first._replace(gpus=gpus, seconds=self.seconds(gpus))
+        self._divided = repairs
+
+    def _are_all_divisions(self, front: Sequence[Found]) -> bool:
+        """Return True if it is proven that repairs with fewer moves than each one are no faster than that before it."""
+        repairs, moves = self._divided, [self.moves(one.gpus) for one in front]
+        if repairs is None or not repairs.are_all or moves[0] > front[0].bound:
+            return False
+        return all(
+            one.seconds <= repairs.least(following) * (1 + self._room.policy.slack)
+            for one, following in zip(front, [*moves[1:], math.inf], strict=True)
+        )
 
     def _further(self, first: Found) -> Iterator[Found]:
         """Yield repairs with more moves than the first.
@@ -304,6 +348,7 @@ class RepairSearch:
         if self._is_open:
             yield from self._with_neighbours(first)
         yield from near
+        yield from self._by_division(first)
         least = (fresh.bound or 0.0) * (1 + self._room.policy.slack)
         is_first_least = first.is_fastest or first.seconds <= least
         is_all = is_first_least and not self._is_open and min(target, best) <= least

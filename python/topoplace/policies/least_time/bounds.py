@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 Ints = NDArray[np.int64]
 Reals = NDArray[np.float64]
 _ROUNDING: Final = 1 - 1e-9
+_IN_CHANNELS: Final = RING_KINDS - {"broadcast"}
+"""The kinds whose rings leave each machine in channels; a broadcast does not return to the first."""
+_MOST_IN_SETS: Final = 10
+"""Largest number of GPUs of a machine of which all sets are rated."""
 
 
 class RingDomains:
@@ -185,15 +189,118 @@ def least_seconds(
         least = math.fsum(_by_all_ports(batches, rooms, view, rates) for batches in phases)
         return Least.of(least, least)
     size = units.shape[1]
-    rings = [_of_rings(batches, rooms, view, rates) for batches in phases]
-    of_pairs = kernels.tree_bound(rooms.tree(*units.shape), pairs).phases
-    shared = [_of_shared_adapters(batches, units, rooms) for batches in phases]
-    whole = float(np.maximum(np.maximum(rings, shared), of_pairs).sum())
+    rings = np.array([_of_rings(batches, rooms, view, rates) for batches in phases])
+    whole_phases = _of_whole_units(phases, units, pairs, rings, rooms)
+    whole = float(whole_phases.sum())
     if size == 1 or any(group.within == MACHINE for group in job.groups):
         return Least.of(whole, whole)
     crossing = [_of_crossing_pairs(batches, rooms) for batches in phases]
     split = [_of_split(batches, units, rooms) for batches in phases]
     return Least.of(min(whole, math.fsum(map(max, rings, crossing, split))), whole)
+
+
+def _of_whole_units(
+    phases: Sequence[Sequence[Batch]], units: Ints, pairs: kernels.Exchanges, rings: Reals, rooms: Rooms
+) -> Reals:
+    """Return the least seconds of each dimension if no unit is divided; rings: those that its rings need."""
+    of_pairs = kernels.tree_bound(rooms.tree(*units.shape), pairs).phases
+    shared = [_of_shared_adapters(batches, units, rooms) for batches in phases]
+    return np.maximum(np.maximum(rings, shared), of_pairs)
+
+
+class MachineLimits:
+    """Lower bounds on the seconds of placements that divide no unit, by what one machine of the job has of it."""
+
+    def __init__(
+        self,
+        job: JobGraph,
+        units: Ints,
+        pairs: kernels.Exchanges,
+        rooms: Rooms,
+        view: ClusterView,
+        rates: Rates | str,
+    ) -> None:
+        """Store the arguments, which are as for `least_seconds`."""
+        self.units = units
+        self.is_whole = units.shape[1] == 1 or any(group.within == MACHINE for group in job.groups)
+        """True if no placement divides a unit."""
+        self._phases, self._rooms, self._view, self._rates = list(job.traffic.values()), rooms, view, rates
+        self._least = np.zeros(len(self._phases))
+        ports = rooms.ports
+        self._have_channels = not ((ports.adapters < 0).any() or ports.join_machines or any(rooms.own_class))
+        if self._have_channels:
+            rings = np.array([_of_rings(batches, rooms, view, rates) for batches in self._phases])
+            self._least = _of_whole_units(self._phases, units, pairs, rings, rooms)
+
+    def class_of(self, machine: int) -> int:
+        """Return the number of the class to which a machine belongs."""
+        return int(self._view.classes.class_of[machine])
+
+    def of_count(self, count: int) -> float:
+        """Return the least seconds if a machine has so many units, and others have more."""
+        if not self._have_channels:
+            return float(self._least.sum()) * _ROUNDING
+        few = [max((self._few(batch, count) for batch in batches), default=0.0) for batches in self._phases]
+        return float(np.maximum(self._least, few).sum()) * _ROUNDING
+
+    def _few(self, batch: Batch, count: int) -> float:
+        """Return the least seconds of the collectives of a batch that leave such a machine."""
+        owners, least = np.sort(unit_of_tasks(self.units)[batch.tasks], axis=1), float(batch.carried.min())
+        if batch.kind not in RING_KINDS:
+            chains = {frozenset(row) for row in owners.tolist()}  # of units
+            long = len(next(iter(chains)))
+            are_apart = len(chains) * long == len(self.units) == len(frozenset().union(*chains))
+            return least / 2 / self._rooms.fastest(1) if are_apart and count % long else 0.0
+        if batch.kind == "broadcast" or len(np.unique(owners)) < len(self.units):
+            return 0.0
+        starts = np.flatnonzero(np.diff(owners, axis=1, prepend=-1))
+        together = int(np.diff(starts, append=owners.size).max())  # tasks of a ring in one unit
+        if owners.shape[1] <= count * together:
+            return 0.0
+        rings = int(np.bincount(owners.ravel()[starts]).min())  # that pass a unit
+        size = self.units.shape[1]
+        return max(
+            least / self._rooms.fastest(1, count * together),
+            rings * least / self._rooms.fastest(1, count * size),
+        )
+
+    def of_sets(self, machine: int) -> Reals | None:
+        """Return the least seconds if a machine has tasks on each set of its GPUs, and others have more.
+
+        The sets are bit masks, from 0. Return None if there are too many, if all are alike, or if not each collective
+        is a ring of all tasks.
+        """
+        own = self._view.classes.of(machine)
+        all_of = self.units.size
+        are_rings = all(
+            one.kind in _IN_CHANNELS and one.tasks.shape[1] == all_of
+            for batches in self._phases
+            for one in batches
+        )
+        is_small = own.num_gpus <= _MOST_IN_SETS and not ranked_sets.is_alike(own)
+        if not (self._have_channels and are_rings and is_small):
+            return None
+        gpus = np.array(self._view.classes.gpus_of[machine])
+        inside = ranked_sets.rings_of_sets(own, self._rates)
+        out, sizes = _out_of_sets(gpus, self._rooms.ports)
+        out[sizes >= all_of] = np.inf  # no ring leaves the machine
+        speeds = np.minimum(out, np.where(inside > 0, inside, np.inf))
+        carried = [max(float(one.carried.max()) for one in batches) for batches in self._phases]
+        seconds = np.divide.outer(
+            carried, speeds, where=speeds > 0, out=np.zeros((len(carried), len(speeds)))
+        )
+        found: Reals = np.maximum(self._least[:, None], seconds).sum(axis=0) * _ROUNDING
+        return found
+
+
+def _out_of_sets(gpus: Ints, ports: Ports) -> tuple[Reals, Ints]:
+    """Return (2**n,) GB/s of the channels that leave each set of a machine's GPUs, at most, and the size of the set."""
+    inside = (np.arange(1 << len(gpus))[:, None] >> np.arange(len(gpus)) & 1).astype(bool)
+    _, adapter = np.unique(ports.adapters[gpus], return_inverse=True)
+    used = [inside[:, adapter == one].any(axis=1) for one in range(int(adapter.max()) + 1)]
+    fastest = np.where(inside, ports.ways_out[gpus], 0.0).max(axis=1)
+    speeds: Reals = np.sum(used, axis=0) * fastest
+    return speeds, inside.sum(axis=1)
 
 
 def exchanges_of(job: JobGraph, units: Ints, *, rings: bool) -> kernels.Exchanges:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.topology.links.nccl_rates import Rates
 
 Ints = NDArray[np.int64]
 _MOVE_WORK: Final = 200_000
@@ -210,6 +211,24 @@ def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> boo
     return tree.has_room_for(len(gang.units))
 
 
+def machine_limits(
+    request: JobRequest, view: ClusterView, offers: Offers, rates: Rates | str
+) -> bounds.MachineLimits | None:
+    """Return lower bounds by what a machine has of a job; None for a job that is not mapped as units."""
+    if not _is_mapped(request, offers):
+        return None
+    units = _units(request.job, int(offers.sizes.max()), offers)
+    rooms = MachineTree(request, offers, view, units.shape[1]).rooms(offers, view)
+    pairs = bounds.exchanges_of(request.job, units, rings=False)
+    return bounds.MachineLimits(request.job, units, pairs, rooms, view, rates)
+
+
+def _is_mapped(request: JobRequest, offers: Offers) -> bool:
+    """Return True if units of the job may be on any of the machines, and there are some."""
+    is_bound = request.spread or request.job.same_gpus or request.needs_sockets
+    return not is_bound and offers.is_simple and len(offers) > 0
+
+
 class _Gang(NamedTuple):
     """What is mapped."""
 
@@ -235,8 +254,7 @@ def _gang(
     request: JobRequest, view: ClusterView, offers: Offers, others: kernels.FlowCounts | None
 ) -> _Gang | None:
     job = request.job
-    is_bound = request.spread or job.same_gpus or request.needs_sockets
-    if is_bound or not offers.is_simple or not len(offers):
+    if not _is_mapped(request, offers):
         return None
     units = _units(job, int(offers.sizes.max()), offers)
     parts = _divided_beside(job, units, request, view, offers, others)

@@ -182,8 +182,22 @@ def are_alike(topology: Topology) -> bool:
     return topology.derived(_all_alike)
 
 
+def is_alike(machine_class: MachineClass) -> bool:
+    """Return True if on a machine of the class any GPUs, in any order, take the same time."""
+    return machine_class.alone.derived(_Machine).is_alike
+
+
+def rings_of_sets(machine_class: MachineClass, rates: Rates | str) -> Reals:
+    """Return (2**n,) GB/s of the rings of each set of a machine's GPUs, as bit masks; 0 if unknown."""
+    machine = machine_class.alone.derived(_Machine)
+    found: Reals = np.zeros(1 << machine.topology.num_gpus)
+    if machine.is_rated:
+        found[1:] = rated_sets(machine.topology, rates).gb_per_s(np.arange(1, len(found), dtype=np.uint64))
+    return found
+
+
 def _all_alike(topology: Topology) -> bool:
-    return all(one.alone.derived(_Machine).is_alike for one in topology.derived(MachineClasses).classes)
+    return all(map(is_alike, topology.derived(MachineClasses).classes))
 
 
 def of_any(machine_class: MachineClass, request: JobRequest, timing: Timing) -> tuple[Chosen, float]:
