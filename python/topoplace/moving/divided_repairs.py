@@ -109,6 +109,9 @@ class Divider:
         self._machine_of = np.empty(len(room.leaf_of), np.int64)
         for machine, gpus in enumerate(self._gpus_of):
             self._machine_of[list(gpus)] = machine
+        old = np.array(room.old)
+        self._known = set(self._machine_of[old[old >= 0]].tolist())
+        """The machines of the job."""
         self._at_home: dict[int, list[tuple[int, int]]] = defaultdict(list)
         """The units of each machine, those of which most tasks may stay first: minus how many, and the unit."""
         for unit, tasks in enumerate(self._units.tolist()):
@@ -181,8 +184,11 @@ class Divider:
         return found
 
     def divided(self, limit: float) -> Division | None:
-        """Return the division with the fewest moves in which no machine takes longer; None if there is none."""
-        count = len(self._units)
+        """Return the division with the fewest moves in which no machine takes longer; None if there is none.
+
+        Of those, it has the fewest new machines.
+        """
+        count, scale = len(self._units), len(self._gpus_of) + 1
         best = np.full(count + 1, _NONE, np.int64)
         best[0] = 0
         within: dict[int, Options] = {}
@@ -191,9 +197,9 @@ class Divider:
             check_deadline()
             if id(options) not in within:
                 within[id(options)] = options.within(limit)
-            best, pick = _with_machine(best, within[id(options)])
+            best, pick = _with_machine(best, within[id(options)], scale, machine not in self._known)
             picked.append((machine, within[id(options)], pick))
-        if best[count] < 0:
+        if best[count] <= -scale:
             return None
         parts: dict[int, tuple[int, Mask]] = {}
         left = count
@@ -201,7 +207,7 @@ class Divider:
             if (option := int(pick[left])) >= 0:
                 parts[machine] = int(options.units[option]), int(options.gpus[option])
                 left -= parts[machine][0]
-        return Division(self._units.size - int(best[count]), limit, parts)
+        return Division(self._units.size - -(-int(best[count]) // scale), limit, parts)
 
     # ---- their GPUs --------------------------------------------------------------------------------------------
 
@@ -228,7 +234,7 @@ class Divider:
         for unit, tasks in enumerate(self._units.tolist()):
             for task in tasks:
                 was = self._room.old[task]
-                if self._room.leaf[task] >= 0 and self._machine_of[was] == homes[unit]:
+                if self._room.leaf[task] >= 0 and was in free[homes[unit]]:
                     gpus[task] = was
                     free[homes[unit]].remove(was)
         for unit, tasks in enumerate(self._units.tolist()):
@@ -238,11 +244,14 @@ class Divider:
         return tuple(gpus)
 
 
-def _with_machine(best: Ints, options: Options) -> tuple[Ints, Ints]:
-    """Return the most tasks that stay for each number of units if a machine is added, and its option; -1 for none."""
+def _with_machine(best: Ints, options: Options, scale: int, is_new: bool) -> tuple[Ints, Ints]:
+    """Return `best` if a machine is added, and its option; -1 for none.
+
+    best: for each number of units, the most tasks that stay, times `scale`, less the number of new machines.
+    """
     found, pick = best.copy(), np.full(len(best), -1)
     for option, (units, stay) in enumerate(zip(options.units.tolist(), options.stay.tolist(), strict=True)):
-        tried = best[: len(best) - units] + stay
+        tried = best[: len(best) - units] + (stay * scale - is_new)
         is_better = tried > found[units:]
         found[units:][is_better] = tried[is_better]
         pick[units:][is_better] = option
@@ -251,6 +260,7 @@ def _with_machine(best: Ints, options: Options) -> tuple[Ints, Ints]:
 
 def _first_places(job: JobGraph, units: Ints) -> Ints:
     """Return (units,) for each unit the place of its first task if the tasks of a replica follow each other."""
-    place = np.empty(job.num_tasks, np.int64)
+    place: Ints = np.empty(job.num_tasks, np.int64)
     place[list(chain.from_iterable(roles_of(job).replicas))] = np.arange(job.num_tasks)
-    return place[units].min(axis=1)
+    found: Ints = place[units].min(axis=1)
+    return found

@@ -11,6 +11,7 @@ import numpy as np
 
 from topoplace import kernels
 from topoplace.cluster.hosts import HostAllocation, host_shares, needs_hosts, shared_cpus
+from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.gangs.packing import DomainTree, Forest
 from topoplace.engine.level_chain import required_of
@@ -69,6 +70,7 @@ class RepairRoom:
             if name not in HONOURED:
                 raise ValueError(f"repairs do not honour {name}")
         self.old, self.policy = tuple(gpus), policy
+        self.rates = DEFAULT_RATES if policy.rates is None else policy.rates
         self.job, self._cluster = job, cluster
         view = policy.checked_view(job, cluster)
         request = view.request(job)
@@ -107,7 +109,7 @@ class RepairRoom:
     @cached_property
     def limits(self) -> MachineLimits | None:
         """Lower bounds on the seconds of the job by what a machine has of it; None if it is not mapped as units."""
-        return machine_limits(self._request, self._view, self._offers, self.policy.rates)
+        return machine_limits(self._request, self._view, self._offers, self.rates)
 
     def packed(self, lost: Sequence[int], seconds: float) -> kernels.GroupRepacking | None:
         """Return where all tasks go if, of those without a GPU, only `lost` get one; None if that is impossible.

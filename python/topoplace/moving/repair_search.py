@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 _MOST_TRIED: Final = 20_000
 """Largest number of assignments of moved tasks to GPUs that are all compared, for each number of moves."""
+_MOST_PLACED: Final = 64 * _MOST_TRIED
+"""Largest number of tasks in all of these."""
 _MOST_SWAPPED: Final = 64
 """Largest number of GPUs that are tried for one task after another."""
 _MOST_ALIKE: Final = 4
@@ -88,7 +90,6 @@ class RepairSearch:
         self._job, self._old, self._cluster, self._end = job, tuple(gpus), cluster, end
         self._held = [gpu for gpu in gpus if gpu >= 0]
         self._is_open = False
-        self._divided: DividedRepairs | None = None
         self.is_complete = False
         """True if it is proven that all repairs that no other one surpasses were found."""
 
@@ -186,7 +187,8 @@ class RepairSearch:
 
     def seconds(self, gpus: Sequence[int]) -> float:
         """Return how long the job communicates in a step on these GPUs."""
-        return communication_time(self._job, gpus, self._cluster.topology, cluster=self._cluster).seconds
+        cluster, rates = self._cluster, self._room.rates
+        return communication_time(self._job, gpus, cluster.topology, cluster=cluster, rates=rates).seconds
 
     def _improved(self, gpus: Sequence[int], moved: Sequence[int]) -> tuple[tuple[int, ...], float]:
         """Return GPUs of a shorter time: first tasks that move together, then each one, until none is faster.
@@ -300,27 +302,31 @@ class RepairSearch:
             with suppress(DeadlineError), self.limited():
                 for one in self._further(found[0]):
                     found.append(one)  # noqa: PERF402 - what is found before the deadline counts
-        found.sort(key=lambda one: (self.moves(one.gpus), one.seconds))
-        front = found[:1]
-        for one in found[1:]:
+        return self._best(found)
+
+    def _best(self, found: Sequence[Found]) -> list[Found]:
+        """Return those that no other one surpasses, fewest moves first."""
+        ordered = sorted(found, key=lambda one: (self.moves(one.gpus), one.seconds))
+        front = ordered[:1]
+        for one in ordered[1:]:
             if one.seconds < front[-1].seconds * SAME:
                 front.append(one)
-        self.is_complete = self.is_complete or self._are_all_divisions(front)
         return front
 
-    def _by_division(self, first: Found) -> Iterator[Found]:
-        """Yield the repair with the fewest moves for each time that no machine of the job exceeds."""
+    def _divided(self, first: Found) -> tuple[DividedRepairs | None, list[Found]]:
+        """Return the divisions of the job among machines, and the repairs with the fewest moves that have them."""
         limits = self._room.limits
         repairs = None if limits is None else divided_repairs(self._room, limits, first.seconds)
+        found: list[Found] = []
         for gpus in repairs.candidates() if repairs else ():
             check_deadline()
             if self._room.is_allowed(gpus):
-                yield first._replace(gpus=gpus, seconds=self.seconds(gpus))
-        self._divided = repairs
+                found.append(first._replace(gpus=gpus, seconds=self.seconds(gpus)))
+        return repairs, found
 
-    def _are_all_divisions(self, front: Sequence[Found]) -> bool:
+    def _are_all(self, repairs: DividedRepairs | None, front: Sequence[Found]) -> bool:
         """Return True if it is proven that repairs with fewer moves than each one are no faster than that before it."""
-        repairs, moves = self._divided, [self.moves(one.gpus) for one in front]
+        moves = [self.moves(one.gpus) for one in front]
         if repairs is None or not repairs.are_all or moves[0] > front[0].bound:
             return False
         return all(
@@ -331,28 +337,34 @@ class RepairSearch:
     def _further(self, first: Found) -> Iterator[Found]:
         """Yield repairs with more moves than the first.
 
-        For each number of moves, all assignments are compared if they are few; else neighbours of the lost tasks move
-        along. The last ones are placements by the policy: on the machines of the job, and on all.
+        They are placements by the policy, on the machines of the job and on all, and divisions of the job among
+        machines. Unless these are proven to be all, the assignments of each number of moves are compared if they are
+        few; else neighbours of the lost tasks move along.
         """
         fresh = self.fresh if self._job.edges else None
         if fresh is None:
             self.is_complete = not self._job.edges and self._room.is_exact
             return
         near = [self._nearer(first, one.gpus) for one in (self._beside(first), fresh) if one]
-        target = min(one.seconds for one in near)
-        last = min(self.moves(one.gpus) for one in near if one.seconds * SAME <= target)
-        best = first.seconds
-        for one in self._all_few(first, target, last):
-            best = min(best, one.seconds)
-            yield one
+        repairs, divided = self._divided(first)
+        yield from (quick := [*near, *divided])
+        if self._are_all(repairs, self._best([first, *quick])):
+            self.is_complete = True
+            return
+        target = min(one.seconds for one in quick)
+        last = min(self.moves(one.gpus) for one in quick if one.seconds * SAME <= target)
+        few = list(self._all_few(first, target, last))
+        yield from few
         if self._is_open:
             yield from self._with_neighbours(first)
-        yield from near
-        yield from self._by_division(first)
         least = (fresh.bound or 0.0) * (1 + self._room.policy.slack)
         is_first_least = first.is_fastest or first.seconds <= least
-        is_all = is_first_least and not self._is_open and min(target, best) <= least
-        self.is_complete = is_all and self._room.is_exact
+        is_all = (
+            is_first_least and not self._is_open and min([target, *(one.seconds for one in few)]) <= least
+        )
+        self.is_complete = (is_all and self._room.is_exact) or self._are_all(
+            repairs, self._best([first, *quick, *few])
+        )
 
     def _beside(self, first: Found) -> Placement | None:
         """Return the placement of the job if it may use the machines of a repair alone; None if nothing fits."""
@@ -429,8 +441,9 @@ class RepairSearch:
         more = moves - len(self._room.lost)
         if more < 0 or len(self._free) + more < moves:
             return True
+        most = min(_MOST_TRIED, _MOST_PLACED // len(self._old))
         stay = len(self._old) - len(self._room.lost)
-        return math.comb(stay, more) * math.perm(len(self._free) + more, moves) <= _MOST_TRIED
+        return math.comb(stay, more) * math.perm(len(self._free) + more, moves) <= most
 
     def _fastest(self, moves: int) -> tuple[int, ...] | None:
         """Return the fastest GPUs with exactly this number of moves; None if the groups allow none.
