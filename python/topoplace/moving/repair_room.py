@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
@@ -17,6 +18,8 @@ from topoplace.engine.gangs.packing import DomainTree, Forest
 from topoplace.engine.level_chain import required_of
 from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import SOCKET
+from topoplace.moving.replicas import roles_of
+from topoplace.policies.least_time.divisions import Divider
 from topoplace.policies.least_time.gangs import machine_limits
 
 if TYPE_CHECKING:
@@ -26,7 +29,6 @@ if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.machines.machine_class import Mask
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.policies.least_time.bounds import MachineLimits
     from topoplace.policies.least_time.policy import LeastTime
 
     Ints = NDArray[np.int64]
@@ -71,14 +73,13 @@ class RepairRoom:
                 raise ValueError(f"repairs do not honour {name}")
         self.old, self.policy = tuple(gpus), policy
         self.rates = DEFAULT_RATES if policy.rates is None else policy.rates
-        self.job, self._cluster = job, cluster
+        self._job, self._cluster = job, cluster
         view = policy.checked_view(job, cluster)
         request = view.request(job)
         offers = offers_of(policy.max_tasks, request, view)
         if not offers.is_simple:
             offers = self._without_partitions(offers)
-        self.numbers = view.classes.gpus_of
-        """The GPUs of each machine."""
+        self._numbers = view.classes.gpus_of
         self.has_offers = len(offers) > 0
         self.domains = DomainTree(request, offers, view)
         if self.domains.apart:
@@ -107,9 +108,21 @@ class RepairRoom:
         return simple
 
     @cached_property
-    def limits(self) -> MachineLimits | None:
-        """Lower bounds on the seconds of the job by what a machine has of it; None if it is not mapped as units."""
-        return machine_limits(self._request, self._view, self._offers, self.rates)
+    def divider(self) -> Divider | None:
+        """What divides the job into units that no placement divides; None if it has none, or not `is_exact`."""
+        limits = machine_limits(self._request, self._view, self._offers, self.rates)
+        if limits is None or not limits.is_whole or not self.is_exact:
+            return None
+        machine_of = self._cluster.topology.machine_of
+        most = np.bincount(machine_of[self.leaf_of >= 0], minlength=len(self._numbers))
+        old = np.array(self.old)
+        known = set(machine_of[old[old >= 0]].tolist())
+        place = np.empty(len(old), np.int64)
+        place[list(chain.from_iterable(roles_of(self._job).replicas))] = np.arange(len(old))
+        order = np.argsort(place[limits.units].min(axis=1)).tolist()
+        return Divider(
+            limits, self.leaf_of >= 0, most, np.where(self.leaf >= 0, old, -1).tolist(), known, order
+        )
 
     def packed(self, lost: Sequence[int], seconds: float) -> kernels.GroupRepacking | None:
         """Return where all tasks go if, of those without a GPU, only `lost` get one; None if that is impossible.
@@ -161,7 +174,7 @@ class RepairRoom:
 
     def _leaves(self, offers: Offers) -> Ints:
         """Return (GPUs,) the leaf of each GPU that the job may use; -1 for others."""
-        domains, numbers = self.domains, self.numbers
+        domains, numbers = self.domains, self._numbers
         found = np.full(self._cluster.topology.num_gpus, -1)
         if not self.has_offers:
             return found
@@ -180,7 +193,7 @@ class RepairRoom:
     def gpus_of(self, leaf: int) -> list[int]:
         """Return the GPUs of a leaf that the job may use."""
         machine, mask = self.domains.usable(leaf)
-        numbers = self.numbers[machine]
+        numbers = self._numbers[machine]
         return [numbers[local] for local in _locals(mask)]
 
     def spread(
@@ -223,7 +236,7 @@ class RepairRoom:
     @property
     def is_exact(self) -> bool:
         """True if the room of each machine counts tasks of equal shares; else it may be too small for some of them."""
-        return not self._has_shares or shared_cpus(self.job)[0] % self.job.num_tasks == 0
+        return not self._has_shares or shared_cpus(self._job)[0] % self._job.num_tasks == 0
 
     def is_hosted(self, gpus: Sequence[int]) -> bool:
         """Return True if each machine has the CPUs and memory of the tasks there."""
@@ -232,7 +245,7 @@ class RepairRoom:
         hosts = self._cluster.hosts
         needed = np.zeros_like(hosts.free)
         for _, machine, column, amount in HostAllocation(
-            host_shares(self.job, gpus, self._cluster.topology)
+            host_shares(self._job, gpus, self._cluster.topology)
         ).needs():
             needed[machine, column] += amount
         return bool((needed <= hosts.free).all())
@@ -276,6 +289,6 @@ class RepairRoom:
     @cached_property
     def _groups(self) -> Sequence[tuple[Ints, tuple[int, ...]]]:
         """For each required group, the domain of each leaf at the depth of its level, and its tasks."""
-        required = required_of(self.job)
+        required = required_of(self._job)
         parts = {level: self.domains.part_of(level) for level in {one.level for one in required}}
         return [(parts[one.level], one.tasks) for one in required]

@@ -18,7 +18,6 @@ from topoplace import kernels
 from topoplace.engine.confined import confined
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.kernels.limits import check_deadline, deadline
-from topoplace.moving.divided_repairs import DividedRepairs, Divider, divided_repairs
 from topoplace.moving.fewer_moves import nearer
 from topoplace.moving.reassignment import moves_of
 from topoplace.moving.repair_room import RepairRoom
@@ -31,6 +30,7 @@ if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
+    from topoplace.policies.least_time.divisions import Divisions
 
     Ints = NDArray[np.int64]
 
@@ -140,12 +140,9 @@ class RepairSearch:
 
     def _by_units(self) -> Found | None:
         """Return the repair with the fewest moves if equal units of the job are on machines; None if they are not."""
-        limits = self._room.limits
-        if limits is None or not limits.is_whole or not self._room.is_exact:
-            return None
-        divider = Divider(self._room, limits)
-        division = divider.divided(math.inf)
-        if division is None or not self._room.is_allowed(gpus := divider.gpus(division)):
+        divider = self._room.divider
+        division = divider and divider.divided(math.inf)
+        if not divider or not division or not self._room.is_allowed(gpus := divider.gpus(division)):
             return None
         return self._fast(
             gpus, [task for task, gpu in enumerate(gpus) if gpu != self._old[task]], division.moves
@@ -313,24 +310,24 @@ class RepairSearch:
                 front.append(one)
         return front
 
-    def _divided(self, first: Found) -> tuple[DividedRepairs | None, list[Found]]:
+    def _divided(self, first: Found) -> tuple[Divisions | None, list[Found]]:
         """Return the divisions of the job among machines, and the repairs with the fewest moves that have them."""
-        limits = self._room.limits
-        repairs = None if limits is None else divided_repairs(self._room, limits, first.seconds)
+        divider = self._room.divider
+        divisions = divider.divisions(first.seconds) if divider else None
         found: list[Found] = []
-        for gpus in repairs.candidates() if repairs else ():
+        for gpus in divisions.candidates() if divisions else ():
             check_deadline()
             if self._room.is_allowed(gpus):
                 found.append(first._replace(gpus=gpus, seconds=self.seconds(gpus)))
-        return repairs, found
+        return divisions, found
 
-    def _are_all(self, repairs: DividedRepairs | None, front: Sequence[Found]) -> bool:
+    def _are_all(self, divisions: Divisions | None, front: Sequence[Found]) -> bool:
         """Return True if it is proven that repairs with fewer moves than each one are no faster than that before it."""
         moves = [self.moves(one.gpus) for one in front]
-        if repairs is None or not repairs.are_all or moves[0] > front[0].bound:
+        if divisions is None or moves[0] > front[0].bound:
             return False
         return all(
-            one.seconds <= repairs.least(following) * (1 + self._room.policy.slack)
+            one.seconds <= divisions.least(following) * (1 + self._room.policy.slack)
             for one, following in zip(front, [*moves[1:], math.inf], strict=True)
         )
 
@@ -346,9 +343,9 @@ class RepairSearch:
             self.is_complete = not self._job.edges and self._room.is_exact
             return
         near = [self._nearer(first, one.gpus) for one in (self._beside(first), fresh) if one]
-        repairs, divided = self._divided(first)
+        divisions, divided = self._divided(first)
         yield from (quick := [*near, *divided])
-        if self._are_all(repairs, self._best([first, *quick])):
+        if self._are_all(divisions, self._best([first, *quick])):
             self.is_complete = True
             return
         target = min(one.seconds for one in quick)
@@ -363,7 +360,7 @@ class RepairSearch:
             is_first_least and not self._is_open and min([target, *(one.seconds for one in few)]) <= least
         )
         self.is_complete = (is_all and self._room.is_exact) or self._are_all(
-            repairs, self._best([first, *quick, *few])
+            divisions, self._best([first, *quick, *few])
         )
 
     def _beside(self, first: Found) -> Placement | None:

@@ -32,7 +32,7 @@ Reals = NDArray[np.float64]
 _ROUNDING: Final = 1 - 1e-9
 _IN_CHANNELS: Final = RING_KINDS - {"broadcast"}
 """The kinds whose rings leave each machine in channels; a broadcast does not return to the first."""
-_MOST_IN_SETS: Final = 10
+_MOST_IN_SETS: Final = 8
 """Largest number of GPUs of a machine of which all sets are rated."""
 
 
@@ -232,6 +232,19 @@ class MachineLimits:
             rings = np.array([_of_rings(batches, rooms, view, rates) for batches in self._phases])
             self._least = _of_whole_units(self._phases, units, pairs, rings, rooms)
 
+    @cached_property
+    def are_rings(self) -> bool:
+        """Return True if each collective is a ring of all tasks, which leaves machines in channels."""
+        batches = [one for batches in self._phases for one in batches]
+        return self._have_channels and all(
+            one.kind in _IN_CHANNELS and one.tasks.shape[1] == self.units.size for one in batches
+        )
+
+    @property
+    def gpus_of(self) -> Sequence[Sequence[int]]:
+        """Return the GPUs of each machine."""
+        return self._view.classes.gpus_of
+
     def class_of(self, machine: int) -> int:
         """Return the number of the class to which a machine belongs."""
         return int(self._view.classes.class_of[machine])
@@ -267,18 +280,10 @@ class MachineLimits:
     def of_sets(self, machine: int) -> Reals | None:
         """Return the least seconds if a machine has tasks on each set of its GPUs, and others have more.
 
-        The sets are bit masks, from 0. Return None if there are too many, if all are alike, or if not each collective
-        is a ring of all tasks.
+        The sets are bit masks, from 0. Return None if there are too many, or if all are alike, or not `are_rings`.
         """
-        own = self._view.classes.of(machine)
-        all_of = self.units.size
-        are_rings = all(
-            one.kind in _IN_CHANNELS and one.tasks.shape[1] == all_of
-            for batches in self._phases
-            for one in batches
-        )
-        is_small = own.num_gpus <= _MOST_IN_SETS and not ranked_sets.is_alike(own)
-        if not (self._have_channels and are_rings and is_small):
+        own, all_of = self._view.classes.of(machine), self.units.size
+        if not self.are_rings or own.num_gpus > _MOST_IN_SETS or ranked_sets.is_alike(own):
             return None
         gpus = np.array(self._view.classes.gpus_of[machine])
         inside = ranked_sets.rings_of_sets(own, self._rates)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
@@ -22,6 +24,7 @@ from topoplace.jobs.groups import MACHINE, Group
 from topoplace.kernels.limits import Countdown, check_deadline
 from topoplace.objectives.communication import RING_KINDS, measured
 from topoplace.policies.least_time import bounds, ranked_sets
+from topoplace.policies.least_time.divisions import Divider
 from topoplace.policies.least_time.machine_tree import (
     MachineTree,
     chain_of,
@@ -57,6 +60,8 @@ _SHARE_OF_WHOLE_ROLES: Final = 0.4
 """Share of the work for mappings that begin with each role on one machine."""
 _SHARE_OF_ONE_SOCKET: Final = 0.2
 """Share of the work for mappings on one socket of each machine."""
+_MOST_BY_SETS: Final = 1 << 18
+"""Largest number of GPUs x tasks for which divisions by the sets of GPUs on machines are compared."""
 _ROUNDING: Final = 1e-6
 _MOST_REGIONS: Final = 16
 """Limit on domains that are tried for a small gang in addition to the fullest."""
@@ -212,12 +217,16 @@ def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> boo
 
 
 def machine_limits(
-    request: JobRequest, view: ClusterView, offers: Offers, rates: Rates | str
+    request: JobRequest, view: ClusterView, offers: Offers, rates: Rates | str, units: Ints | None = None
 ) -> bounds.MachineLimits | None:
-    """Return lower bounds by what a machine has of a job; None for a job that is not mapped as units."""
+    """Return lower bounds by what a machine has of a job; None for a job that is not mapped as units.
+
+    units: (u, t) their tasks; None for those that are mapped.
+    """
     if not _is_mapped(request, offers):
         return None
-    units = _units(request.job, int(offers.sizes.max()), offers)
+    if units is None:
+        units = _units(request.job, int(offers.sizes.max()), offers)
     rooms = MachineTree(request, offers, view, units.shape[1]).rooms(offers, view)
     pairs = bounds.exchanges_of(request.job, units, rings=False)
     return bounds.MachineLimits(request.job, units, pairs, rooms, view, rates)
@@ -312,6 +321,8 @@ class _Mapper:
     def best(self, gang: _Gang) -> Mapped | None:
         """Return the fastest mapping of whole units; of roles, single tasks or on one socket each if that is faster."""
         best = self._in_regions(gang, self._offers)
+        if best is not None and self._may_be_divided_by_sets(gang, best):
+            best = self._divided_by_sets(best)
         if best is not None and self._may_begin_with_roles(gang, best):
             best = self._faster(best, self._from_whole_roles(gang))
         if best is not None and self._may_divide_units(gang, best):
@@ -347,6 +358,35 @@ class _Mapper:
         has_units = gang.units.shape[1] > 1 and not gang.parts and not required_of(self._request.job)
         is_small = self._request.size <= _MOST_DIVIDED
         return has_units and is_small and not _is_proven(best) and not self._countdown.is_up
+
+    def _may_be_divided_by_sets(self, gang: _Gang, best: Mapped) -> bool:
+        """Return True if the sets of GPUs on machines may decide how fast the gang is: they are not all alike."""
+        job = self._request.job
+        is_free = not (gang.parts or required_of(job) or job.balanced or job.max_machines)
+        is_open = is_free and not _is_proven(best) and not self._countdown.is_up
+        work = int(self._offers.sizes.sum()) * self._request.size
+        return is_open and work <= _MOST_BY_SETS and not ranked_sets.are_alike(self._view.cluster.topology)
+
+    def _divided_by_sets(self, best: Mapped) -> Mapped:
+        """Return the fastest division by the sets of GPUs on machines if it is faster, and what it proves."""
+        request, view, offers, rates = self._request, self._view, self._offers, self._timing.rates
+        limits = machine_limits(request, view, offers, rates, np.arange(request.size)[:, None])
+        if limits is None or not limits.are_rings:
+            return best
+        usable, most = (
+            np.zeros(view.cluster.topology.num_gpus, np.bool_),
+            np.zeros(len(limits.gpus_of), np.int64),
+        )
+        usable[list(chain.from_iterable(offers.gpus(limits.gpus_of)))] = True
+        most[offers.machines] = offers.sizes
+        divisions = Divider(limits, usable, most).fastest()
+        if divisions is None:
+            return best
+        (gpus,) = divisions.candidates()
+        placed, topology = np.array(gpus, np.int64), view.cluster.topology
+        seconds = measured(request.job, placed, topology, others=self._others, rates=rates).seconds
+        least = max(best.least_seconds, divisions.least(math.inf))
+        return self._faster(best._replace(least_seconds=least), Mapped(list(gpus), seconds, least)) or best
 
     def _may_begin_with_roles(self, gang: _Gang, best: Mapped) -> bool:
         is_small = self._request.size <= _MOST_DIVIDED
