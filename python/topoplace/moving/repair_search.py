@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from functools import cached_property
-from itertools import combinations, islice, permutations
+from itertools import combinations, permutations
 from operator import eq
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -336,37 +336,32 @@ class RepairSearch:
 
         They are placements by the policy, on the machines of the job and on all, and divisions of the job among
         machines. Unless these are proven to be all, the assignments of each number of moves are compared if they are
-        few; else neighbours of the lost tasks move along.
+        few.
         """
         fresh = self.fresh if self._job.edges else None
         if fresh is None:
             self.is_complete = not self._job.edges and self._room.is_exact
             return
-        near = [self._nearer(first, one.gpus) for one in (self._beside(first), fresh) if one]
+        found = [self._nearer(first, one.gpus) for one in (self._beside(first), fresh) if one]
         divisions, divided = self._divided(first)
-        yield from (quick := [*near, *divided])
-        if self._are_all(divisions, self._best([first, *quick])):
-            self.is_complete = True
-            return
-        target = min(one.seconds for one in quick)
-        last = min(self.moves(one.gpus) for one in quick if one.seconds * SAME <= target)
-        few = list(self._all_few(first, target, last))
-        yield from few
-        if self._is_open:
-            yield from self._with_neighbours(first)
-        least = (fresh.bound or 0.0) * (1 + self._room.policy.slack)
-        is_first_least = first.is_fastest or first.seconds <= least
-        is_all = (
-            is_first_least and not self._is_open and min([target, *(one.seconds for one in few)]) <= least
-        )
-        self.is_complete = (is_all and self._room.is_exact) or self._are_all(
-            divisions, self._best([first, *quick, *few])
-        )
+        found += divided
+        yield from found
+        if not self._are_all(divisions, self._best([first, *found])):
+            for one in self._all_few(first, found):
+                found.append(one)
+                yield one
+            least = (fresh.bound or 0.0) * (1 + self._room.policy.slack)
+            is_last_least = not self._is_open and min(one.seconds for one in found) <= least
+            if not (is_last_least and self._room.is_exact and (first.is_fastest or first.seconds <= least)):
+                self.is_complete = self._are_all(divisions, self._best([first, *found]))
+                return
+        self.is_complete = True
 
     def _beside(self, first: Found) -> Placement | None:
         """Return the placement of the job if it may use the machines of a repair alone; None if nothing fits."""
         names = self._cluster.topology.machine_names
-        used = {names[machine] for machine in self._cluster.topology.machine_of[list(first.gpus)].tolist()}
+        machines: list[int] = self._cluster.topology.machine_of[list(first.gpus)].tolist()
+        used = {names[machine] for machine in machines}
         return confined(self._room.policy, set(names) - used).place(self._job, self._cluster)
 
     def _nearer(self, first: Found, gpus: tuple[int, ...]) -> Found:
@@ -378,11 +373,13 @@ class RepairSearch:
                 return first._replace(gpus=one, seconds=tried)
         return first._replace(gpus=gpus, seconds=seconds)
 
-    def _all_few(self, first: Found, target: float, last: int) -> Iterator[Found]:
-        """Yield the fastest repair of each number of moves below `last`, until one takes no more than `target`.
+    def _all_few(self, first: Found, others: Sequence[Found]) -> Iterator[Found]:
+        """Yield the fastest repair of each number of moves, until one takes no more than the fastest of others.
 
         They end where assignments are too many to compare; the search is then open.
         """
+        target = min(one.seconds for one in others)
+        last = min(self.moves(one.gpus) for one in others if one.seconds * SAME <= target)
         moves, best = self.moves(first.gpus) + 1, first.seconds
         while moves < last and target < best * SAME and self._are_few(moves):
             if gpus := self._fastest(moves):
@@ -391,26 +388,6 @@ class RepairSearch:
                 best = min(best, seconds)
             moves += 1
         self._is_open = moves < last and target < best * SAME
-
-    def _with_neighbours(self, first: Found) -> Iterator[Found]:
-        """Yield repairs in which more and more tasks of the machines that lost a GPU move along to one machine."""
-        machine_of = self._cluster.topology.machine_of
-        units: dict[int, list[int]] = defaultdict(list)
-        for task in self._room.lost:
-            if self._old[task] >= 0:
-                units[int(machine_of[self._old[task]])].append(task)
-        others: dict[int, list[int]] = defaultdict(list)
-        for task in np.flatnonzero(self._room.leaf >= 0).tolist():
-            if (machine := int(machine_of[self._old[task]])) in units:
-                others[machine].append(task)
-        for count in range(1, max(map(len, others.values()), default=0) + 1):
-            gpus, seconds = list(first.gpus), first.seconds
-            for machine, unit in units.items():
-                for there in islice(
-                    self._elsewhere(gpus, along := unit + others[machine][-count:]), _MOST_ALIKE
-                ):
-                    seconds = self._tried(gpus, along, there, seconds)
-            yield first._replace(gpus=tuple(gpus), seconds=seconds)
 
     @cached_property
     def stay(self) -> float:

@@ -110,10 +110,10 @@ def repair(
 
     The first plan moves the fewest tasks. Tasks on healthy GPUs move only if they must: to keep a required group in one
     domain of its level, one of its tasks, the whole group, or a task in its way may move. Each further plan moves more
-    tasks so that the job communicates less. The last one may be a fresh placement by the default policy. Before it, all
-    assignments of a number of moves are compared, as long as they are at most 20,000; else more and more tasks of the
-    machines that lost a GPU move along. Other jobs stay where they are, and held GPUs stay held; spares
-    (`Cluster.hold_spares`) are used if not all tasks can be repaired without.
+    tasks so that the job communicates less: in another division among machines, or in a placement by the default policy
+    in which tasks that do the same swap places. Unless these are proven to be all, the assignments of each number of
+    moves are compared, as long as they are at most 20,000. Other jobs stay where they are, and held GPUs stay held;
+    spares (`Cluster.hold_spares`) are used if not all tasks can be repaired without.
 
     Args:
         lost: The job's GPUs that it can use no longer, or names of machines for all that it has there; None for those

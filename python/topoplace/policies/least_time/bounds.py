@@ -260,9 +260,9 @@ class MachineLimits:
         """Return the least seconds of the collectives of a batch that leave such a machine."""
         owners, least = np.sort(unit_of_tasks(self.units)[batch.tasks], axis=1), float(batch.carried.min())
         if batch.kind not in RING_KINDS:
-            chains = {frozenset(row) for row in owners.tolist()}  # of units
-            long = len(next(iter(chains)))
-            are_apart = len(chains) * long == len(self.units) == len(frozenset().union(*chains))
+            chains = np.unique(owners, axis=0)  # of units
+            long = len(set(chains[0].tolist()))
+            are_apart = chains.size == len(chains) * long == len(self.units) == len(np.unique(chains))
             return least / 2 / self._rooms.fastest(1) if are_apart and count % long else 0.0
         if batch.kind == "broadcast" or len(np.unique(owners)) < len(self.units):
             return 0.0

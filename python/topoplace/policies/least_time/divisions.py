@@ -116,7 +116,8 @@ class Divider:
             self._machine_of[list(gpus)] = machine
         self._at_home: dict[int, list[tuple[int, int]]] = defaultdict(list)
         """The units of each machine, those of which most tasks may stay first: minus how many, and the unit."""
-        for unit, tasks in enumerate(self._units.tolist() if stays else ()):
+        rows: list[list[int]] = self._units.tolist() if stays else []
+        for unit, tasks in enumerate(rows):
             homes = Counter(int(self._machine_of[gpu]) for task in tasks if (gpu := self._stays[task]) >= 0)
             for machine, stay in homes.most_common(1):
                 self._at_home[machine].append((-stay, unit))
@@ -229,13 +230,13 @@ class Divider:
         gpus = [-1] * self._units.size
         free = {machine: self._allowed(machine, mask) for machine, (_, mask) in division.parts.items()}
         homes = self._homes(division, free)
-        units = list(enumerate(self._units.tolist()))
-        for unit, tasks in units:
+        units: list[list[int]] = self._units.tolist()
+        for unit, tasks in enumerate(units):
             for task in tasks:
                 if (was := self._stays[task]) in free[homes[unit]]:
                     gpus[task] = was
                     free[homes[unit]].remove(was)
-        for unit, tasks in units:
+        for unit, tasks in enumerate(units):
             for task in tasks:
                 if gpus[task] < 0:
                     gpus[task] = free[homes[unit]].pop(0)

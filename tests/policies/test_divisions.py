@@ -1,0 +1,97 @@
+"""Rings over machines whose GPUs are not all alike, against every set of GPUs; moves, against every division."""
+
+from __future__ import annotations
+
+import math
+from itertools import combinations, product
+from random import Random
+
+import hypothesis.strategies as st
+import numpy as np
+import pytest
+from hypothesis import assume, example, given, settings
+
+import topoplace as tp
+
+SLACK = 1.01
+KINDS = {"ring": tp.JobGraph.ring, "allreduce": tp.JobGraph.allreduce}
+
+
+def busy_machines(name: str, machines: int, busy: int, random: Random) -> tp.Cluster:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get(name), machines, racks=2))
+    for i, gpu in enumerate(random.sample(cluster.free_gpus(), busy)):
+        cluster.allocate(f"busy{i}", [gpu])
+    return cluster
+
+
+@given(
+    st.sampled_from(["dgx1-v100", "dgx1-p100", "minsky", "mi300x"]),
+    st.sampled_from(sorted(KINDS)),
+    st.integers(3, 7),
+    st.integers(0, 3),
+    st.randoms(use_true_random=False),
+)
+def test_a_ring_is_as_fast_as_on_any_set(name: str, kind: str, size: int, more: int, random: Random) -> None:
+    machine, job = tp.machines.get(name), KINDS[kind](size)
+    machines = -(-2 * size // machine.num_gpus)
+    cluster = busy_machines(name, machines, machines * machine.num_gpus - size - more, random)
+    every = [
+        tp.communication_time(job, gpus, cluster.topology).seconds
+        for gpus in combinations(cluster.free_gpus(), size)
+    ]
+    found = tp.place(job, cluster)
+    assert found is not None
+    assert found.time <= min(every) * SLACK
+    assert found.bound is None or found.bound <= min(every) * (1 + 1e-9)
+    assert not found.optimal or found.time <= min(every) * SLACK
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_ring_over_sixteen_machines_is_proven(seed: int) -> None:
+    random = Random(seed)
+    cluster = busy_machines("dgx1-v100", 16, random.randrange(16, 72), random)
+    found = tp.place(tp.JobGraph.ring(random.choice([24, 32, 48])), cluster)
+    assert found is not None
+    assert found.optimal
+
+
+def fewest_moves(kept: list[int], room: list[int], size: int, least: int) -> float:
+    """The moves of the best division in which each machine that is used has at least so many tasks; by its totals."""
+    stay = {0: 0}
+    for own, most in zip(kept, room, strict=True):
+        reached: dict[int, int] = {}
+        for total, count in product(stay, (0, *range(least, most + 1))):
+            if total + count <= size:
+                reached[total + count] = max(reached.get(total + count, -1), stay[total] + min(count, own))
+        stay = reached
+    return size - stay[size] if size in stay else math.inf
+
+
+@given(st.sampled_from(sorted(KINDS)), st.sampled_from([16, 48, 64]), st.randoms(use_true_random=False))
+@example("ring", 96, Random(3))
+@settings(max_examples=20)
+def test_a_large_gang_is_repaired_with_the_fewest_moves(kind: str, size: int, random: Random) -> None:
+    machines = size // 8 + random.choice([2, 4, 8])
+    cluster = busy_machines("dgx-h100", machines, random.randrange(8 * machines - size), random)
+    placement = tp.place(KINDS[kind](size), cluster)
+    assert placement is not None
+    cluster.allocate("gang", placement)
+    machine_of = cluster.topology.machine_of
+    lost = set(random.sample(placement.gpus, random.randint(1, 4)))
+    if random.random() < 0.5:
+        lost |= {gpu for gpu in placement.gpus if machine_of[gpu] == machine_of[min(lost)]}
+    assume(len(lost) < size)
+    front = tp.repair("gang", cluster, lost=lost)
+    kept = np.bincount(machine_of[[gpu for gpu in placement.gpus if gpu not in lost]], minlength=machines)
+    room = kept + np.bincount(machine_of[list(cluster.free_gpus())], minlength=machines)
+    least = [fewest_moves(kept.tolist(), room.tolist(), size, count) for count in range(1, 9)]
+    assert bool(front.unrepaired) == math.isinf(least[0])
+    if not front.unrepaired:
+        assert front.complete
+        counts = [
+            np.bincount(machine_of[list(plan.placement.gpus)]) for plan in front.plans if plan.placement
+        ]
+        fewest = [int(one[one > 0].min()) for one in counts]  # the slowest machine has the fewest adapters
+        moves = [plan.moved.all for plan in front.plans]
+        assert moves == [least[count - 1] for count in fewest]
+        assert moves == sorted({moved for moved in least if not math.isinf(moved)})
