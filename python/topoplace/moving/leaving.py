@@ -48,7 +48,10 @@ def leave(job_id: str, cluster: Cluster, gpus: Iterable[int], gone: Iterable[int
     cluster.release(job_id)
     lost = list(gone)
     cluster.native.drain(lost)
-    kept: list[int] = np.setdiff1d(list(gpus), lost).tolist()
-    machines: list[int] = np.unique(cluster.topology.machine_of[kept]).tolist()
+    is_kept = np.zeros(cluster.topology.num_gpus, np.bool_)
+    is_kept[list(gpus)] = True
+    is_kept[list(lost)] = False
+    kept: list[int] = np.flatnonzero(is_kept).tolist()
+    machines: list[int] = np.flatnonzero(np.bincount(cluster.topology.machine_of[kept])).tolist()
     cluster.native.undrain(kept, machines)
     cluster.native.unhold(kept, machines)

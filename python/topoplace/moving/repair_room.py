@@ -214,7 +214,8 @@ class RepairRoom:
         """Yield the tasks that cannot stay; room: the tasks of each share, from which those that stay are taken."""
         share_of = self._share_of()
         order = np.argsort(share_of, kind="stable")
-        shares, firsts, counts = np.unique(share_of[order], return_index=True, return_counts=True)
+        firsts = np.flatnonzero(np.diff(share_of[order], prepend=-2))
+        shares, counts = share_of[order[firsts]], np.diff(firsts, append=len(order))
         for share, first, count in zip(shares.tolist(), firsts.tolist(), counts.tolist(), strict=True):
             stay = min(count, room.get(share, 0))
             if stay:

@@ -236,12 +236,12 @@ class RepairSearch:
     def _units(self, gpus: Sequence[int], moved: Sequence[int]) -> list[list[int]]:
         """Return the tasks that move together, to leaves on which the job has no other tasks."""
         leaf = self._room.leaf_of[list(gpus)]
-        others = np.setdiff1d(np.arange(len(gpus)), moved)
+        is_used = np.zeros(int(leaf.max()) + 1, np.bool_)
+        is_used[np.delete(leaf, moved)] = True
         units: dict[int, list[int]] = defaultdict(list)
         for task in moved:
             units[int(leaf[task])].append(task)
-        used = set(leaf[others].tolist())
-        return [tasks for there, tasks in units.items() if there not in used]
+        return [tasks for there, tasks in units.items() if not is_used[there]]
 
     def _elsewhere(self, gpus: Sequence[int], unit: Sequence[int]) -> Iterator[list[int]]:
         """Yield GPUs of other leaves for tasks that move together, the leaves nearest to where they were first.
@@ -406,8 +406,9 @@ class RepairSearch:
     @cached_property
     def _free(self) -> list[int]:
         """The GPUs that the job may use and no task of it has that may stay, ascending."""
-        usable = np.flatnonzero(self._room.leaf_of >= 0)
-        free: list[int] = np.setdiff1d(usable, np.array(self._old)[self._room.leaf >= 0]).tolist()
+        is_free = self._room.leaf_of >= 0
+        is_free[np.array(self._old)[self._room.leaf >= 0]] = False
+        free: list[int] = np.flatnonzero(is_free).tolist()
         return free
 
     def _are_few(self, moves: int) -> bool:

@@ -226,6 +226,7 @@ class MachineLimits:
         """True if no placement divides a unit."""
         self._phases, self._rooms, self._view, self._rates = list(job.traffic.values()), rooms, view, rates
         self._least = np.zeros(len(self._phases))
+        self._by_class: dict[int, Reals | None] = {}
         ports = rooms.ports
         self._have_channels = not ((ports.adapters < 0).any() or ports.join_machines or any(rooms.own_class))
         if self._have_channels:
@@ -282,6 +283,12 @@ class MachineLimits:
 
         The sets are bit masks, from 0. Return None if there are too many, or if all are alike, or not `are_rings`.
         """
+        number = self.class_of(machine)
+        if number not in self._by_class:
+            self._by_class[number] = self._of_sets(machine)
+        return self._by_class[number]
+
+    def _of_sets(self, machine: int) -> Reals | None:
         own, all_of = self._view.classes.of(machine), self.units.size
         if not self.are_rings or own.num_gpus > _MOST_IN_SETS or ranked_sets.is_alike(own):
             return None

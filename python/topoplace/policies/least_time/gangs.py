@@ -60,7 +60,7 @@ _SHARE_OF_WHOLE_ROLES: Final = 0.4
 """Share of the work for mappings that begin with each role on one machine."""
 _SHARE_OF_ONE_SOCKET: Final = 0.2
 """Share of the work for mappings on one socket of each machine."""
-_MOST_BY_SETS: Final = 1 << 18
+_MOST_BY_SETS: Final = 1 << 20
 """Largest number of GPUs x tasks for which divisions by the sets of GPUs on machines are compared."""
 _ROUNDING: Final = 1e-6
 _MOST_REGIONS: Final = 16
@@ -364,12 +364,14 @@ class _Mapper:
         job = self._request.job
         is_free = not (gang.parts or required_of(job) or job.balanced or job.max_machines)
         is_open = is_free and not _is_proven(best) and not self._countdown.is_up
-        work = int(self._offers.sizes.sum()) * self._request.size
-        return is_open and work <= _MOST_BY_SETS and not ranked_sets.are_alike(self._view.cluster.topology)
+        return is_open and not ranked_sets.are_alike(self._view.cluster.topology)
 
     def _divided_by_sets(self, best: Mapped) -> Mapped:
         """Return the fastest division by the sets of GPUs on machines if it is faster, and what it proves."""
-        request, view, offers, rates = self._request, self._view, self._offers, self._timing.rates
+        request, view, rates = self._request, self._view, self._timing.rates
+        offers = _promising(request, self._offers, view)
+        if int(offers.sizes.sum()) * request.size > _MOST_BY_SETS:
+            return best
         limits = machine_limits(request, view, offers, rates, np.arange(request.size)[:, None])
         if limits is None or not limits.are_rings:
             return best
@@ -385,7 +387,9 @@ class _Mapper:
         (gpus,) = divisions.candidates()
         placed, topology = np.array(gpus, np.int64), view.cluster.topology
         seconds = measured(request.job, placed, topology, others=self._others, rates=rates).seconds
-        least = max(best.least_seconds, divisions.least(math.inf))
+        least = best.least_seconds
+        if len(offers) == len(self._offers):
+            least = max(least, divisions.least(math.inf))
         return self._faster(best._replace(least_seconds=least), Mapped(list(gpus), seconds, least)) or best
 
     def _may_begin_with_roles(self, gang: _Gang, best: Mapped) -> bool:
