@@ -222,7 +222,9 @@ class MachineLimits:
     ) -> None:
         """Store the arguments, which are as for `least_seconds`."""
         self.units = units
-        self.is_whole = units.shape[1] == 1 or any(group.within == MACHINE for group in job.groups)
+        self.are_groups = units.shape[1] > 1 and any(group.within == MACHINE for group in job.groups)
+        """True if the units are groups that one machine must have."""
+        self.is_whole = units.shape[1] == 1 or self.are_groups
         """True if no placement divides a unit."""
         self._phases, self._rooms, self._view, self._rates = list(job.traffic.values()), rooms, view, rates
         self._least = np.zeros(len(self._phases))

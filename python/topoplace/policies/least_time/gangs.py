@@ -24,7 +24,7 @@ from topoplace.jobs.groups import MACHINE, Group
 from topoplace.kernels.limits import Countdown, check_deadline
 from topoplace.objectives.communication import RING_KINDS, measured
 from topoplace.policies.least_time import bounds, ranked_sets
-from topoplace.policies.least_time.divisions import Divider
+from topoplace.policies.least_time.divisions import Divider, Divisions
 from topoplace.policies.least_time.machine_tree import (
     MachineTree,
     chain_of,
@@ -60,8 +60,10 @@ _SHARE_OF_WHOLE_ROLES: Final = 0.4
 """Share of the work for mappings that begin with each role on one machine."""
 _SHARE_OF_ONE_SOCKET: Final = 0.2
 """Share of the work for mappings on one socket of each machine."""
-_MOST_BY_SETS: Final = 1 << 20
-"""Largest number of GPUs x tasks for which divisions by the sets of GPUs on machines are compared."""
+_MOST_DIVISIONS: Final = 1 << 20
+"""Largest number of GPUs x units for which divisions are compared, as they may be faster."""
+_MOST_PROVEN: Final = 1 << 17
+"""The same where GPUs are alike, and divisions seldom are faster, but prove what is found."""
 _ROUNDING: Final = 1e-6
 _MOST_REGIONS: Final = 16
 """Limit on domains that are tried for a small gang in addition to the fullest."""
@@ -232,6 +234,15 @@ def machine_limits(
     return bounds.MachineLimits(request.job, units, pairs, rooms, view, rates)
 
 
+def _divider(limits: bounds.MachineLimits, offers: Offers, view: ClusterView) -> Divider:
+    """Return what divides a job among the offered machines."""
+    usable = np.zeros(view.cluster.topology.num_gpus, np.bool_)
+    usable[list(chain.from_iterable(offers.gpus(limits.gpus_of)))] = True
+    most = np.zeros(len(limits.gpus_of), np.int64)
+    most[offers.machines] = offers.sizes
+    return Divider(limits, usable, most)
+
+
 def _is_mapped(request: JobRequest, offers: Offers) -> bool:
     """Return True if units of the job may be on any of the machines, and there are some."""
     is_bound = request.spread or request.job.same_gpus or request.needs_sockets
@@ -321,8 +332,8 @@ class _Mapper:
     def best(self, gang: _Gang) -> Mapped | None:
         """Return the fastest mapping of whole units; of roles, single tasks or on one socket each if that is faster."""
         best = self._in_regions(gang, self._offers)
-        if best is not None and self._may_be_divided_by_sets(gang, best):
-            best = self._divided_by_sets(best)
+        if best is not None and not _is_proven(best) and not self._countdown.is_up:
+            best = self._divided(best)
         if best is not None and self._may_begin_with_roles(gang, best):
             best = self._faster(best, self._from_whole_roles(gang))
         if best is not None and self._may_divide_units(gang, best):
@@ -359,38 +370,35 @@ class _Mapper:
         is_small = self._request.size <= _MOST_DIVIDED
         return has_units and is_small and not _is_proven(best) and not self._countdown.is_up
 
-    def _may_be_divided_by_sets(self, gang: _Gang, best: Mapped) -> bool:
-        """Return True if the sets of GPUs on machines may decide how fast the gang is: they are not all alike."""
-        job = self._request.job
-        is_free = not (gang.parts or required_of(job) or job.balanced or job.max_machines)
-        is_open = is_free and not _is_proven(best) and not self._countdown.is_up
-        return is_open and not ranked_sets.are_alike(self._view.cluster.topology)
-
-    def _divided_by_sets(self, best: Mapped) -> Mapped:
-        """Return the fastest division by the sets of GPUs on machines if it is faster, and what it proves."""
+    def _divided(self, best: Mapped) -> Mapped:
+        """Return the fastest division by what each machine can have if it is faster, and what it proves."""
         request, view, rates = self._request, self._view, self._timing.rates
-        offers = _promising(request, self._offers, view)
-        if int(offers.sizes.sum()) * request.size > _MOST_BY_SETS:
+        required, offers = required_of(request.job), _promising(request, self._offers, view)
+        singles = None if required else np.arange(request.size)[:, None]
+        limits = machine_limits(request, view, offers, rates, singles)
+        if limits is None or not (limits.are_rings or limits.are_groups):
             return best
-        limits = machine_limits(request, view, offers, rates, np.arange(request.size)[:, None])
-        if limits is None or not limits.are_rings:
+        work, is_all = int(offers.sizes.sum()) * len(limits.units), len(offers) == len(self._offers)
+        is_alike = ranked_sets.are_alike(view.cluster.topology)
+        if work > _MOST_DIVISIONS or (is_alike and not (is_all and work <= _MOST_PROVEN)):
             return best
-        usable, most = (
-            np.zeros(view.cluster.topology.num_gpus, np.bool_),
-            np.zeros(len(limits.gpus_of), np.int64),
-        )
-        usable[list(chain.from_iterable(offers.gpus(limits.gpus_of)))] = True
-        most[offers.machines] = offers.sizes
-        divisions = Divider(limits, usable, most).fastest()
+        divisions = _divider(limits, offers, view).fastest()
         if divisions is None:
             return best
+        if is_all:
+            best = best._replace(least_seconds=max(best.least_seconds, divisions.least(math.inf)))
+        is_bound = required or request.job.balanced or request.job.max_machines
+        return (
+            best if is_bound or is_alike or not limits.are_rings else self._faster_division(best, divisions)
+        )
+
+    def _faster_division(self, best: Mapped, divisions: Divisions) -> Mapped:
+        """Return a division if it is faster than the best mapping by more than the slack."""
         (gpus,) = divisions.candidates()
-        placed, topology = np.array(gpus, np.int64), view.cluster.topology
-        seconds = measured(request.job, placed, topology, others=self._others, rates=rates).seconds
-        least = best.least_seconds
-        if len(offers) == len(self._offers):
-            least = max(least, divisions.least(math.inf))
-        return self._faster(best._replace(least_seconds=least), Mapped(list(gpus), seconds, least)) or best
+        placed, topology = np.array(gpus, np.int64), self._view.cluster.topology
+        rates, job = self._timing.rates, self._request.job
+        seconds = measured(job, placed, topology, others=self._others, rates=rates).seconds
+        return self._faster(best, Mapped(list(gpus), seconds, best.least_seconds)) or best
 
     def _may_begin_with_roles(self, gang: _Gang, best: Mapped) -> bool:
         is_small = self._request.size <= _MOST_DIVIDED
