@@ -376,21 +376,24 @@ class _Mapper:
         required, offers = required_of(request.job), _promising(request, self._offers, view)
         singles = None if required else np.arange(request.size)[:, None]
         limits = machine_limits(request, view, offers, rates, singles)
-        if limits is None or not (limits.are_rings or limits.are_groups):
-            return best
-        work, is_all = int(offers.sizes.sum()) * len(limits.units), len(offers) == len(self._offers)
-        is_alike = ranked_sets.are_alike(view.cluster.topology)
-        if work > _MOST_DIVISIONS or (is_alike and not (is_all and work <= _MOST_PROVEN)):
+        if limits is None or not self._compares_divisions(limits, offers):
             return best
         divisions = _divider(limits, offers, view).fastest()
         if divisions is None:
             return best
-        if is_all:
+        if len(offers) == len(self._offers):
             best = best._replace(least_seconds=max(best.least_seconds, divisions.least(math.inf)))
         is_bound = required or request.job.balanced or request.job.max_machines
-        return (
-            best if is_bound or is_alike or not limits.are_rings else self._faster_division(best, divisions)
-        )
+        return best if is_bound or not limits.are_rings else self._faster_division(best, divisions)
+
+    def _compares_divisions(self, limits: bounds.MachineLimits, offers: Offers) -> bool:
+        """Return True if divisions among these machines are few, and may be faster or prove something."""
+        work = int(offers.sizes.sum()) * len(limits.units)
+        if ranked_sets.are_alike(self._view.cluster.topology):
+            is_cheap = work <= _MOST_PROVEN and len(offers) == len(self._offers)
+        else:
+            is_cheap = work <= _MOST_DIVISIONS
+        return is_cheap and (limits.are_rings or limits.are_groups)
 
     def _faster_division(self, best: Mapped, divisions: Divisions) -> Mapped:
         """Return a division if it is faster than the best mapping by more than the slack."""
