@@ -198,6 +198,7 @@ class _Run:
         if recovery is not None:
             _checks.instance(recovery, Recovery, "recovery", ValueError)
             self.recovery = recovery
+        self.recovery.hold_spares(self.cluster)
         if self.beginning:
             if self.beginning.records:
                 raise ValueError("failures: jobs that run before have no known work, so that none is lost")
@@ -336,6 +337,7 @@ class _Run:
             hit = self.cluster.occupants(strike.gpus)[1]
             for record in sorted((self._record_of[job_id] for job_id in hit), key=age):
                 self._recover(record, strike, hit[record.job_id], now)
+        self.recovery.hold_spares(self.cluster)
 
     def _recover(self, record: JobRecord, strike: Strike, lost: Collection[int], now: float) -> None:
         """Stop a job and start it again from its last checkpoint, or put it back into the queue."""

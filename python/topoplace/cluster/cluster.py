@@ -419,7 +419,7 @@ class Cluster:
             machines: The number of spares of each domain.
 
         Returns:
-            The machines that are now held, and the domains that have too few idle ones.
+            The machines that are now held, the domains that have too few idle ones, and spares beyond the number.
 
         Raises:
             AllocationError: Names a wrong argument; nothing changes then.

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from topoplace import _checks
+from topoplace._core import Transaction
 from topoplace.errors import AllocationError
 
 if TYPE_CHECKING:
@@ -34,6 +35,9 @@ class Spares:
     """The machines that this call has held; those held before are not among them."""
     short: Mapping[str, int] = field(hash=False)
     """For each domain without enough idle machines, the number of spares that it lacks."""
+    surplus: tuple[str, ...] = ()
+    """The spares that domains have beyond the number, as when a broken one is back; `Cluster.unhold` gives them back.
+    """
 
 
 def chosen(topology: Topology, state: ClusterState, hosts: Hosts, level: str, machines: int) -> Spares:
@@ -44,16 +48,17 @@ def chosen(topology: Topology, state: ClusterState, hosts: Hosts, level: str, ma
     names, template_of = topology.machine_names, np.array(topology.template_of)
     held: list[str] = []
     short: dict[str, int] = {}
+    surplus: list[str] = []
     for domain, members in _members(placed):
-        lacking = floor - int(spare[members].sum())
-        if lacking <= 0:
-            continue
         alike = np.bincount(template_of[members])
-        candidates = sorted(members[idle[members]].tolist(), key=lambda one: (-alike[template_of[one]], -one))
-        held += [names[machine] for machine in sorted(candidates[:lacking])]
-        if len(candidates) < lacking:
-            short[domain] = lacking - len(candidates)
-    return Spares(tuple(held), short)
+        best_first = sorted(members.tolist(), key=lambda one: (-alike[template_of[one]], -one))
+        own, possible = ([one for one in best_first if its[one]] for its in (spare, idle))
+        lacking = max(0, floor - len(own))
+        held += [names[machine] for machine in sorted(possible[:lacking])]
+        surplus += [names[machine] for machine in sorted(own[floor:])]
+        if len(possible) < lacking:
+            short[domain] = lacking - len(possible)
+    return Spares(tuple(held), short, tuple(surplus))
 
 
 def _level(name: object, topology: Topology) -> Level:
@@ -83,10 +88,10 @@ def _idle(topology: Topology, state: ClusterState, hosts: Hosts) -> Flags:
 def _spare(topology: Topology, state: ClusterState, hosts: Hosts) -> Flags:
     """Return (m,) True for machines that are held as spares, and would be idle otherwise."""
     held = [gpu for gpu, reason in state.held()[0].items() if reason == SPARE]
-    gone = {*state.drained_gpus(), *topology.unhealthy_gpus}
-    if held:
-        gone.update(gpu for gpus in state.occupants(held)[1].values() for gpu in gpus)
-    return _have_all(topology, [gpu for gpu in held if gpu not in gone]) & _unused(hosts, hosts.drained)
+    with Transaction(state, state, always_undo=True):
+        state.unhold(held)
+        free = state.occupants(held)[0]
+    return _have_all(topology, free) & _unused(hosts, hosts.drained)
 
 
 def _have_all(topology: Topology, gpus: Iterable[int]) -> Flags:
