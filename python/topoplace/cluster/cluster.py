@@ -21,6 +21,7 @@ from topoplace.cluster.hosts import (
     resources_of,
 )
 from topoplace.cluster.job_data import GRAPH, JobNotes, number_of
+from topoplace.cluster.spares import allocated
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
@@ -323,7 +324,8 @@ class Cluster:
         if 0 < len(resliced) < len(gpus):
             self._refuse_reslicing(gpus, slices, resliced)
         processes, drives = held.amounts() if held else _NOTHING
-        status, position = self._state.allocate(
+        allocate = partial(
+            self._state.allocate,
             job_id,
             gpus,
             processes,
@@ -335,6 +337,7 @@ class Cluster:
             runs or bool(resliced),
             runs,
         )
+        status, position = allocated(graph, self._state, gpus, held, allocate)
         if status != "ok":
             raise AllocationError(self._reason(job_id, gpus, held, share, status, position))
 
@@ -407,16 +410,18 @@ class Cluster:
         """
         self._change_service(targets, self._state.unhold)
 
-    def hold_spares(self, *, level: str, machines: int = 1) -> Spares:
+    def hold_spares(self, *, level: str, machines: int = 1, lent: bool = False) -> Spares:
         """Hold idle machines as spares, so that each domain of a level has at least so many; running jobs stay.
 
-        Spares are healthy machines with nothing on them, held by `hold` for the reason "spare"; those held before
-        count. Of the idle machines of a domain, those like most of its machines come first, then those with the highest
-        numbers. Call it again after changes; `unhold` gives spares back.
+        Spares are healthy machines with nothing on them, held by `hold` for the reason "spare" and given to repairs
+        (`topoplace.repair`); those held before count. Of the idle machines of a domain, those like most of its machines
+        come first, then those with the highest numbers. Call it again after changes; `unhold` gives spares back.
 
         Args:
             level: A level of the fabric, such as "rack".
             machines: The number of spares of each domain.
+            lent: Pre-emptible jobs, whose `JobGraph.priority` is below 0, may run on the spares that this call holds,
+                for the reason "lent spare". Policies give these to them last; a repair that needs one stops them.
 
         Returns:
             The machines that are now held, the domains that have too few idle ones, and spares beyond the number.
@@ -426,8 +431,9 @@ class Cluster:
         """
         from topoplace.cluster import spares
 
+        _checks.flag(lent, "lent", AllocationError)
         found = spares.chosen(self._topology, self._state, self._hosts, level, machines)
-        self.hold(found.held, reason=spares.SPARE)
+        self.hold(found.held, reason=spares.LENT if lent else spares.SPARE)
         return found
 
     def transaction(self) -> AbstractContextManager[Self]:

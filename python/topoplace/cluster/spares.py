@@ -1,8 +1,13 @@
-"""Spares: idle machines of each domain of a level that are held back until something breaks."""
+"""Spares: idle machines of each domain of a level that are held back until something breaks.
+
+Lent spares are still held. A pre-emptible job may run on them, as running jobs keep held GPUs; until it is placed, a
+what-if ends the hold.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
@@ -10,13 +15,15 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace._core import Transaction
+from topoplace.cluster.job_data import GRAPH
 from topoplace.errors import AllocationError
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from topoplace._core import ClusterState
-    from topoplace.cluster.hosts import Hosts
+    from topoplace.cluster.hosts import HostAllocation, Hosts
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.topology.fabric import Level
     from topoplace.topology.topology import Topology
 
@@ -24,7 +31,10 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 SPARE: Final = "spare"
-"""The reason for which spares are held."""
+"""The reason for which spares are held that stay idle."""
+LENT: Final = "lent spare"
+"""The reason for which spares are held on which pre-emptible jobs may run."""
+SPARES: Final = (SPARE, LENT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +71,66 @@ def chosen(topology: Topology, state: ClusterState, hosts: Hosts, level: str, ma
     return Spares(tuple(held), short, tuple(surplus))
 
 
+def preemptible_on(
+    gpus: Sequence[int], topology: Topology, state: ClusterState, hosts: Hosts
+) -> tuple[str, ...]:
+    """Return the pre-emptible jobs, sorted, on some GPUs, or with CPUs, memory or drives of their machines."""
+    machines = set(topology.machine_of[list(gpus)].tolist())
+    found = set(state.occupants(gpus)[1])
+    for job_id, held in hosts.held.items():
+        if not machines.isdisjoint(_machines(held)):
+            found.add(job_id)
+    graphs: dict[str, JobGraph | None] = {job_id: state.note(job_id)[GRAPH] for job_id in found}
+    return tuple(sorted(job_id for job_id, graph in graphs.items() if graph and graph.is_preemptible))
+
+
+@contextmanager
+def lending(job: JobGraph | None, state: ClusterState) -> Generator[bool]:
+    """Open a block in which lent spares are not held for a pre-emptible job; yield False if nothing is lent to it."""
+    gpus, machines = _lent(state) if job is not None and job.is_preemptible else ([], [])
+    with Transaction(state, state, always_undo=True):
+        yield bool(gpus) and state.unhold(gpus, machines)
+
+
+def allocated(
+    job: JobGraph | None,
+    state: ClusterState,
+    gpus: Collection[int],
+    hosts: HostAllocation | None,
+    allocate: Callable[[], tuple[str, int]],
+) -> tuple[str, int]:
+    """Allocate these GPUs and resources of hosts, and return the result; lent spares stay held for the next job.
+
+    allocate: returns a status, which is "held_gpu" or "hosts_short" where something is held.
+    """
+    found = allocate()
+    if found[0] not in ("held_gpu", "hosts_short") or job is None or not job.is_preemptible:
+        return found
+    wanted = set(gpus), _machines(hosts) if hosts else ()
+    targets = [[one for one in lent if one in its] for lent, its in zip(_lent(state), wanted, strict=True)]
+    with Transaction(state, state, always_undo=False):
+        state.unhold(*targets)
+        found = allocate()
+        state.hold(LENT, *targets)
+    return found
+
+
+def _machines(hosts: HostAllocation) -> set[int]:
+    return {*(share.machine for share in hosts.shares), *hosts.drives}
+
+
+def num_lent(state: ClusterState) -> int:
+    """Return the number of GPUs of lent spares that no job holds, those that are drained or unhealthy included."""
+    gpus = _lent(state)[0]
+    return len(gpus) - len({gpu for its in state.occupants(gpus)[1].values() for gpu in its})
+
+
+def _lent(state: ClusterState) -> tuple[list[int], list[int]]:
+    """Return the GPUs and the machines of lent spares."""
+    gpus, machines = state.held()
+    return [one for one in gpus if gpus[one] == LENT], [one for one in machines if machines[one] == LENT]
+
+
 def _level(name: object, topology: Topology) -> Level:
     """Return the level of this name; AllocationError if its domains are not sets of machines, or there is none."""
     known = {level.name: level for level in topology.levels if not level.rail}
@@ -86,12 +156,13 @@ def _idle(topology: Topology, state: ClusterState, hosts: Hosts) -> Flags:
 
 
 def _spare(topology: Topology, state: ClusterState, hosts: Hosts) -> Flags:
-    """Return (m,) True for machines that are held as spares, and would be idle otherwise."""
-    held = [gpu for gpu, reason in state.held()[0].items() if reason == SPARE]
+    """Return (m,) True for spares that are idle but for pre-emptible jobs to which they are lent."""
+    held = [gpu for gpu, reason in state.held()[0].items() if reason in SPARES]
     with Transaction(state, state, always_undo=True):
+        for job_id in preemptible_on(_lent(state)[0], topology, state, hosts):
+            state.release(job_id)
         state.unhold(held)
-        free = state.occupants(held)[0]
-    return _have_all(topology, free) & _unused(hosts, hosts.drained)
+        return _have_all(topology, state.occupants(held)[0]) & _unused(hosts, hosts.drained)
 
 
 def _have_all(topology: Topology, gpus: Iterable[int]) -> Flags:
