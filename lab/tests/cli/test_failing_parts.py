@@ -60,6 +60,7 @@ def test_without_failures_nothing_is_said_of_them(call: Call) -> None:
         (("--checkpoint-every", "60"), "--checkpoint-every is for --failures"),
         (("--failures", "llama3", "--checkpoint-every", "-1"), "--checkpoint-every = -1"),
         (("--spares", "rack=1"), "--spares is for --failures"),
+        (("--lend-spares",), "--lend-spares is for --spares"),
         (("--failures", "llama3", "--spares", "rack"), "--spares 'rack': must be levels and numbers above 0"),
         (("--failures", "llama3", "--spares", "rack=0"), "--spares 'rack=0': must be levels"),
         (("--failures", "llama3", "--spares", "rack=1"), "--spares = 'rack': the levels whose domains are"),

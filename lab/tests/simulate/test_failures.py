@@ -300,6 +300,63 @@ def test_a_spare_that_fails_is_replaced() -> None:
     assert any(len(one) == 4 for one in held)
 
 
+def low_jobs(seed: int) -> Workload:
+    """Return a gang on all machines but the spares, and jobs of a low and a usual priority."""
+    draws = np.random.default_rng(seed)
+    kinds = [tp.JobGraph.ring(2), tp.JobGraph.ring(3), ONE]
+    graphs = [kinds[draws.integers(3)].with_(priority=int(draws.integers(-2, 1))) for _ in range(8)]
+    times = np.concatenate(([0.0], draws.uniform(0, 9000, 8)))
+    gang = tp.JobGraph.ring(6).grouped(2, within="machine")
+    return Workload([gang, *graphs], times, [30_000.0, *draws.uniform(500, 9000, 8)])
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 1000), st.sampled_from(WAYS), st.sampled_from([None, Discipline()]))
+def test_jobs_on_lent_spares_make_way_and_lose_what_no_checkpoint_has(
+    seed: int, way: Any, discipline: Discipline | None
+) -> None:
+    recovery = Recovery(way, checkpoint_every=700, restart_s=60, spares={"rack": 1}, lent=True)
+    how: Any = {"recovery": recovery, "seed": seed, "where": DUOS, "discipline": discipline}
+    parts = [often(per_day=60.0), often("nothing", per_day=30.0)]
+    result = run(low_jobs(seed), parts, **how)
+    assert result == run(low_jobs(seed), parts, **how)
+    held: list[tuple[int, float, float]] = []
+    for record in result.records:
+        history = record.history
+        assert not record.rejected
+        wasted = history.lost + history.paused if history else 0.0
+        assert record.run_time - wasted == pytest.approx(record.submitted.base_time)
+        assert record.job.is_preemptible or not history or not history.num_preemptions
+        held += [(gpu, stay.start, stay.end) for stay in record.stays for gpu in stay.placement.gpus]
+    for (gpu, _, end), (other, start, _) in pairwise(sorted(held)):
+        assert gpu != other or end <= start
+
+
+def test_lending_spares_starts_jobs_sooner_that_repairs_push_away() -> None:
+    gang, low = tp.JobGraph.ring(6).grouped(2, within="machine"), tp.JobGraph.ring(2).with_(priority=-1)
+    jobs = Workload([gang, low, low, low], [0.0, 1.0, 1.0, 1.0], [50_000.0] + 3 * [40_000.0])
+    idle, lent = (
+        run(jobs, [often(per_day=40.0)], where=DUOS, recovery=Recovery(spares={"rack": 1}, lent=lent))
+        for lent in (False, True)
+    )
+    assert min(idle.jobs["start"][1:]) > 50_000
+    assert max(lent.jobs["start"][1:]) == 1.0
+    pushed = lent.jobs["preemptions"]
+    assert pushed[0] == idle.jobs["preemptions"].sum() == 0 < pushed.sum()
+    assert lent.jobs["wait"][0] == 0.0
+    for row in lent.jobs[1:]:
+        assert 0 < row["lost"] <= 3600 * (row["preemptions"] + row["failures"])
+
+
+@settings(max_examples=3)
+@given(st.integers(0, 1000), st.sampled_from(["best-fit", "fcfs"]))
+def test_lent_spares_are_the_same_in_plans(seed: int, name: str) -> None:
+    how: Any = {"where": DUOS, "seed": seed, "recovery": Recovery(spares={"rack": 1}, lent=True)}
+    live = run(low_jobs(seed), [often(per_day=60.0)], policy=tp.policies.get(name), **how)
+    planned = run(low_jobs(seed), [often(per_day=60.0)], policy=Planned(name), **how)
+    assert live.records == planned.records
+
+
 def test_a_job_that_needs_the_spares_is_rejected() -> None:
     jobs = Workload([tp.JobGraph.ring(16)], [0.0], [1000.0])
     for where in (RACKS, tp.Cluster(RACKS)):
@@ -393,6 +450,8 @@ BAD = (
     (lambda: Recovery("queue", step_s=1.0), "step_s: .* way = 'queue'"),
     (lambda: Recovery(costs=1), "costs = 1"),  # type: ignore[arg-type]
     (lambda: Recovery(spares=1), "spares = 1"),  # type: ignore[arg-type]
+    (lambda: Recovery(lent=True), "lent: there are no spares"),
+    (lambda: Recovery(spares={"rack": 1}, lent=1), "lent = 1 is"),  # type: ignore[arg-type]
     (lambda: Recovery(spares={"rack": 0}), r"spares\['rack'\] = 0 is not in 1"),
     (lambda: run(some_jobs(0), [often()], recovery=Recovery(spares={"pod": 1})), "spares: level = 'pod'"),
     (lambda: run(some_jobs(0), [often("pod")]), r"failures.parts\[0\].out = 'pod'"),

@@ -149,6 +149,11 @@ def _add_failures(parser: argparse.ArgumentParser) -> None:
         metavar="LEVEL=N",
         help="hold N idle machines of each domain of a level for repairs, such as rack=1",
     )
+    parser.add_argument(
+        "--lend-spares",
+        action="store_true",
+        help="let jobs of a priority below 0, as manifests can state it, run on spares until a repair needs these",
+    )
 
 
 def queue_of(arguments: argparse.Namespace) -> str:
@@ -426,12 +431,15 @@ def _failures(arguments: argparse.Namespace) -> tuple[Failures | None, Recovery 
     from topoplace_lab.simulate import Recovery
     from topoplace_lab.simulate.failures import PRESETS
 
+    if arguments.lend_spares and arguments.spares is None:
+        raise ValueError("--lend-spares is for --spares")
     if arguments.failures is None:
         for name in ("recovery", "checkpoint_every", "spares"):
             if getattr(arguments, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} is for --failures")
         return None, None
-    chosen = Recovery(arguments.recovery or "repair", spares=_spares(arguments.spares))
+    spares = _spares(arguments.spares)
+    chosen = Recovery(arguments.recovery or "repair", spares=spares, lent=arguments.lend_spares)
     if arguments.checkpoint_every is not None:
         with flags.named(checkpoint_every="--checkpoint-every"):
             chosen = replace(chosen, checkpoint_every=arguments.checkpoint_every)
