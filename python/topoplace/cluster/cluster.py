@@ -21,7 +21,6 @@ from topoplace.cluster.hosts import (
     resources_of,
 )
 from topoplace.cluster.job_data import GRAPH, JobNotes, number_of
-from topoplace.cluster.spares import allocated
 from topoplace.errors import AllocationError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import WHOLE_GPU
@@ -337,7 +336,7 @@ class Cluster:
             runs or bool(resliced),
             runs,
         )
-        status, position = allocated(graph, self._state, gpus, held, allocate)
+        status, position = self._with_lent(graph, gpus, held, allocate)
         if status != "ok":
             raise AllocationError(self._reason(job_id, gpus, held, share, status, position))
 
@@ -435,6 +434,23 @@ class Cluster:
         found = spares.chosen(self._topology, self._state, self._hosts, level, machines)
         self.hold(found.held, reason=spares.LENT if lent else spares.SPARE)
         return found
+
+    def lending(self, job: JobGraph | None) -> AbstractContextManager[bool]:
+        """Open a `what_if` block in which lent spares are in service if `job` is pre-emptible.
+
+        The value of the block is True if there are such spares. Policies place the job in it if they find no other
+        place; `allocate` then accepts the placement outside, too.
+        """
+        from topoplace.cluster import spares
+
+        return spares.lending(job, self._state)
+
+    @property
+    def num_lent(self) -> int:
+        """Return the number of GPUs of lent spares that no job holds, those that are drained or unhealthy included."""
+        from topoplace.cluster import spares
+
+        return spares.num_lent(self._state)
 
     def transaction(self) -> AbstractContextManager[Self]:
         """Open a `with` block at whose end all changes to this cluster are undone if an exception left the block.
@@ -574,6 +590,21 @@ class Cluster:
         return cluster
 
     # ---- helpers -------------------------------------------------------------------------------------------
+
+    def _with_lent(
+        self,
+        job: JobGraph | None,
+        gpus: Sequence[int],
+        held: HostAllocation | None,
+        allocate: Callable[[], tuple[str, int]],
+    ) -> tuple[str, int]:
+        """Return the result of `allocate`; if something is held, try again with what is lent to the job."""
+        found = allocate()
+        if found[0] not in ("held_gpu", "hosts_short") or job is None or not job.is_preemptible:
+            return found
+        from topoplace.cluster import spares
+
+        return spares.on_lent(self._state, gpus, held, allocate)
 
     def _start(self, topology: Topology, state: ClusterState, resources: tuple[HostResources, ...]) -> None:
         self._topology, self._state, self._classes = topology, state, True

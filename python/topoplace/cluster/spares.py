@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 import numpy as np
 
@@ -35,6 +35,7 @@ SPARE: Final = "spare"
 LENT: Final = "lent spare"
 """The reason for which spares are held on which pre-emptible jobs may run."""
 SPARES: Final = (SPARE, LENT)
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,26 +87,16 @@ def preemptible_on(
 
 @contextmanager
 def lending(job: JobGraph | None, state: ClusterState) -> Generator[bool]:
-    """Open a block in which lent spares are not held for a pre-emptible job; yield False if nothing is lent to it."""
+    """Do what `Cluster.lending` says."""
     gpus, machines = _lent(state) if job is not None and job.is_preemptible else ([], [])
     with Transaction(state, state, always_undo=True):
         yield bool(gpus) and state.unhold(gpus, machines)
 
 
-def allocated(
-    job: JobGraph | None,
-    state: ClusterState,
-    gpus: Collection[int],
-    hosts: HostAllocation | None,
-    allocate: Callable[[], tuple[str, int]],
-) -> tuple[str, int]:
-    """Allocate these GPUs and resources of hosts, and return the result; lent spares stay held for the next job.
-
-    allocate: returns a status, which is "held_gpu" or "hosts_short" where something is held.
-    """
-    found = allocate()
-    if found[0] not in ("held_gpu", "hosts_short") or job is None or not job.is_preemptible:
-        return found
+def on_lent(
+    state: ClusterState, gpus: Collection[int], hosts: HostAllocation | None, allocate: Callable[[], Result]
+) -> Result:
+    """Return the result of `allocate`, during which those of its GPUs and machines that are lent are not held."""
     wanted = set(gpus), _machines(hosts) if hosts else ()
     targets = [[one for one in lent if one in its] for lent, its in zip(_lent(state), wanted, strict=True)]
     with Transaction(state, state, always_undo=False):
@@ -120,7 +111,7 @@ def _machines(hosts: HostAllocation) -> set[int]:
 
 
 def num_lent(state: ClusterState) -> int:
-    """Return the number of GPUs of lent spares that no job holds, those that are drained or unhealthy included."""
+    """Return `Cluster.num_lent`."""
     gpus = _lent(state)[0]
     return len(gpus) - len({gpu for its in state.occupants(gpus)[1].values() for gpu in its})
 

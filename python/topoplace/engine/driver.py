@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.spares import lending, num_lent
 from topoplace.engine import one_maker
 from topoplace.engine.effort import Effort
 from topoplace.engine.machine_state import ClusterView
@@ -164,7 +163,7 @@ class PolicyDriver(ABC):
         """
         placement = self._found(job, view, postponed)
         if placement is None and job.is_preemptible:
-            with lending(job, view.cluster.native) as are_any:
+            with view.cluster.lending(job) as are_any:
                 return self._found(job, self.view_of(view.cluster), postponed) if are_any else None
         return placement
 
@@ -207,7 +206,7 @@ class PolicyDriver(ABC):
         found = self._explained(job, cluster, top)
         if found.refusal is None or not job.is_preemptible:
             return found
-        with lending(job, cluster.native) as are_any:
+        with cluster.lending(job) as are_any:
             return self._explained(job, cluster, top) if are_any else found
 
     def _explained(self, job: JobGraph, cluster: Cluster, top: int) -> Explanation:
@@ -386,14 +385,14 @@ class QueueWalk:
     def can_defer(self, job: JobGraph) -> bool:
         """Return False if too few GPUs are free, shared or sliced for the job, although the cluster has enough."""
         has_tasks = 0 < job.num_tasks <= self._num_gpus
-        num_free = self._num_free + (num_lent(self._cluster.native) if job.is_preemptible else 0)
+        num_free = self._num_free + (self._cluster.num_lent if job.is_preemptible else 0)
         return not has_tasks or (self._policy.may_fit(job, num_free) and not self.exhausted())
 
     def exhausted(self) -> bool:
         """Return True if no job with GPUs can start: none is free, shared, sliced or lent."""
         native = self._cluster.native
         return self._num_free <= 0 and not (
-            native.num_divided or self._places_without_gpus or num_lent(native)
+            native.num_divided or self._places_without_gpus or self._cluster.num_lent
         )
 
     def _refusal(self, job: JobGraph) -> Refusal | None:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 from topoplace._core import DomainFill
 from topoplace.cluster.cluster import Cluster
 from topoplace.cluster.hosts import host_shares, megabytes, millicpus, needs_hosts
-from topoplace.cluster.spares import lending
 from topoplace.engine import one_maker
 from topoplace.engine.admission import needs_of, why_never, why_no_machine
 from topoplace.engine.driver import PolicyDriver
@@ -289,7 +288,7 @@ class MachinePolicy(PolicyDriver):
         """Return True if `place` returns a placement now; for most gangs, without a search for it."""
         if (is_room := self._has_room(job, cluster)) or not job.is_preemptible:
             return is_room
-        with lending(job, cluster.native) as are_any:
+        with cluster.lending(job) as are_any:
             return are_any and self._has_room(job, cluster)
 
     def _has_room(self, job: JobGraph, cluster: Cluster) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.spares import SPARE, SPARES, lending
+from topoplace.cluster.spares import SPARE, SPARES
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
 
@@ -94,7 +94,7 @@ class Reassignment:
     def _carry_out(self, cluster: Cluster) -> None:
         own = set(self.gpus).difference(cluster.topology.unhealthy_gpus)  # its tasks may swap places
         assert self.placement is not None
-        with lending(self.placement.job, cluster.native):
+        with cluster.lending(self.placement.job):
             closed = set(cluster.out_of_service()) - own
         for new in (*(new for _, new in self.replaced.values()), *self.added.values()):
             if new in closed:

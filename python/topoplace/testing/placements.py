@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
 from topoplace.cluster.hosts import HostAllocation, cpus_of, millicpus, needs_hosts
-from topoplace.cluster.spares import lending
 from topoplace.engine.admission import able_gpus, suits_of
 from topoplace.errors import AllocationError
 from topoplace.jobs.groups import GPU, MACHINE, SOCKET
@@ -48,7 +47,7 @@ def check_placement(
     if fault := gpu_fault(placement, job, cluster):
         raise AssertionError(fault)
     for faults in (_requirement_faults, _host_faults):
-        with lending(job, cluster.native):
+        with cluster.lending(job):
             fault = next(faults(placement, job, cluster), None)
         if fault:
             raise AssertionError(fault)
@@ -58,7 +57,7 @@ def check_placement(
 
 def gpu_fault(placement: Placement, job: JobGraph, cluster: Cluster) -> str | None:
     """Return why no job can get the placement's GPUs (busy, out of service, no partition); None if one can."""
-    with lending(job, cluster.native):
+    with cluster.lending(job):
         return next(_gpu_faults(placement, job, cluster), None)
 
 
