@@ -6,8 +6,8 @@ a decision. Each failure strikes the GPU of a task drawn at random, and takes it
 of software move nothing. The rules: `topoplace.repair`; a fresh placement; and Kueue's, which gives the pods of the
 failed node to another node in the domain of their level and keeps all others, or else places the whole job again.
 
-`--spares N [--per-rack R]` instead holds N more machines in each rack of R as spares (`Cluster.hold_spares`), and
-prints how many failures `topoplace.repair` then repairs inside the rack.
+`--spares N [--per-rack R]` instead simulates 54 days in which parts fail as often, with N more machines in each rack of
+R as spares (`Recovery(spares=...)`), and prints how many failures `topoplace.repair` repairs inside the rack.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import topoplace as tp
-from topoplace_lab.simulate import Failures
+from topoplace_lab.simulate import Failures, FixedTime, Recovery, Workload, simulate
 
 NUM_MACHINES, PER_RACK, DAYS = 2080, 4, 54
 DAY = 86_400.0
@@ -73,9 +73,6 @@ class World:
     placed_again: int = 0
     in_rack: int = 0
     """Failures after which all tasks that moved stayed in their rack."""
-    per_rack: int = PER_RACK
-    spares: int = 0
-    """Machines of each rack that are held."""
     _repairs: list[tuple[float, list[str]]] = field(default_factory=list[tuple[float, list[str]]])
 
     def strike(self, strike: Strike) -> None:
@@ -83,12 +80,10 @@ class World:
         while self._repairs and self._repairs[0][0] <= strike.time:
             for machine in self._repairs.pop(0)[1]:
                 self.cluster.undrain(machine)
-            if self.spares:
-                self.cluster.hold_spares(level="rack", machines=self.spares)
         if strike.out == "nothing":
             return
         old = self.cluster.gpus_of(ID)
-        machines = struck(self.cluster.topology, old[strike.task], strike.out, self.per_rack)
+        machines = struck(self.cluster.topology, old[strike.task], strike.out)
         for machine in machines:
             self.cluster.drain(machine)
         self._repairs.append((strike.time + DAY, machines))
@@ -103,8 +98,8 @@ class World:
         is_slow = placement.time >= WITHIN * self.bound
         least = placed_now(self.cluster).time if is_slow else self.bound
         self.cluster.release(ID)
-        self.cluster.record(ID, placement)  # spares stay held
-        machine_of = self.cluster.topology.machine_of // self.per_rack
+        self.cluster.allocate(ID, placement)
+        machine_of = self.cluster.topology.machine_of // PER_RACK
         self.in_rack += bool((machine_of[list(old)] == machine_of[list(gpus)]).all())
         self.on_failed.append(len(lost))
         self.moved.append(sum(a != b for a, b in zip(old, gpus, strict=True)))
@@ -122,22 +117,27 @@ class World:
         )
 
 
-def struck(topology: tp.Topology, gpu: int, out: str, per_rack: int) -> list[str]:
+def struck(topology: tp.Topology, gpu: int, out: str) -> list[str]:
     """Return the machines that are out of service if the part of a GPU fails."""
     machine = int(topology.machine_of[gpu])
     if out == "machine":
         return [topology.machine_names[machine]]
-    first = machine - machine % per_rack
-    return list(topology.machine_names[first : first + per_rack])
+    first = machine - machine % PER_RACK
+    return list(topology.machine_names[first : first + PER_RACK])
+
+
+def placed(cluster: tp.Cluster) -> tp.Placement:
+    """Return where the policy places the gang."""
+    placement = POLICY.place(JOB, cluster)
+    assert placement is not None
+    return placement
 
 
 def placed_now(cluster: tp.Cluster) -> tp.Placement:
-    """Return where the policy would place the gang now."""
+    """Return where the policy would place the gang, which runs, if it started now."""
     with cluster.what_if():
         cluster.release(ID)
-        placement = POLICY.place(JOB, cluster)
-    assert placement is not None
-    return placement
+        return placed(cluster)
 
 
 def ours(cluster: tp.Cluster, lost: Sequence[int]) -> Sequence[int] | None:
@@ -185,26 +185,32 @@ def worlds(machine: str = "dgx-h100") -> Iterator[World]:
     }
     for name, rule in rules.items():
         cluster = tp.Cluster(topology)
-        placement = POLICY.place(JOB, cluster)
-        assert placement is not None
+        placement = placed(cluster)
         assert placement.bound is not None
         cluster.allocate(ID, placement)
         yield World(name, rule, cluster, placement.bound)
 
 
-def with_spares(spares: int, per_rack: int, machine: str = "dgx-h100") -> World:
-    """Return the gang under `repair`, on all machines of the racks but the spares."""
+def with_spares(failures: Failures, spares: int, per_rack: int, seed: int, machine: str = "dgx-h100") -> str:
+    """Return what repairs did for the gang in a simulation, on all machines of the racks but the spares."""
     count = -(-(JOB.num_tasks // 8) // (per_rack - spares)) * per_rack
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get(machine), count, racks=per_rack))
     cluster.hold_spares(level="rack", machines=spares)
-    placement = POLICY.place(JOB, cluster)
-    assert placement is not None
-    assert placement.bound is not None
-    cluster.allocate(ID, placement)
-    for gpu in cluster.free_gpus():  # what rounding up leaves over
+    with cluster.what_if():
+        cluster.allocate(ID, placed(cluster))
+        left_over = cluster.free_gpus()  # by rounding up
+    for gpu in left_over:
         cluster.drain(gpu)
-    name = f"{spares} of {per_rack}, {count} machines"
-    return World(name, ours, cluster, placement.bound, per_rack=per_rack, spares=spares)
+    jobs = Workload([JOB], [0.0], [DAYS * DAY])
+    recovery = Recovery(spares={"rack": spares})
+    result = simulate(
+        cluster, jobs, POLICY, performance=FixedTime(), failures=failures, recovery=recovery, seed=seed
+    )
+    row = result.jobs[0]
+    return (
+        f"{spares} of {per_rack}, {count} machines: {row['failures']} failures, {row['tasks_moved']:,} tasks moved, "
+        f"{result.repaired_in_rack():.1%} repaired inside the rack; {row['wait'] / DAY:.2f} days in the queue"
+    )
 
 
 def draw(found: Sequence[World], when: Sequence[float], path: str) -> None:
@@ -230,18 +236,21 @@ def main() -> None:
     parser.add_argument("--spares", type=int, default=0)
     parser.add_argument("--per-rack", type=int, default=PER_RACK)
     arguments = parser.parse_args()
-    drawn = strikes(Failures.llama3(network=arguments.network_out), arguments.seed)
+    failures = Failures.llama3(network=arguments.network_out)
+    if arguments.spares:
+        print(with_spares(failures, arguments.spares, arguments.per_rack, arguments.seed))
+        return
+    drawn = strikes(failures, arguments.seed)
     hardware = [strike.time / DAY for strike in drawn if strike.out != "nothing"]
     print(f"{len(drawn)} failures in {DAYS} days, {len(hardware)} of hardware", flush=True)
     found: list[World] = []
-    all_worlds = iter([with_spares(arguments.spares, arguments.per_rack)]) if arguments.spares else worlds()
-    for world in all_worlds:
+    for world in worlds():
         for strike in drawn:
             world.strike(strike)
         print(world.row(), flush=True)
         print(f"{world.in_rack} of {len(world.moved)} repaired inside the rack", flush=True)
         found.append(world)
-    if arguments.picture and not arguments.spares:
+    if arguments.picture:
         draw(found, hardware, arguments.picture)
 
 

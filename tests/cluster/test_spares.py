@@ -74,6 +74,8 @@ def test_each_domain_has_the_floor_and_no_job_loses_anything(seed: int) -> None:
         possible = had + sum(rack_of[name] == rack for name in idle)
         assert spares[rack] == max(had, min(floor, possible))
         assert found.short.get(rack, 0) == max(0, floor - spares[rack])
+        assert sum(rack_of[name] == rack for name in found.surplus) == max(0, had - floor)
+    assert old.issuperset(found.surplus)
     assert all(rack_of[name] for name in found.held)
     assert set(found.short) <= set(rack_of.values())
     after = cluster.snapshot()
@@ -99,6 +101,7 @@ def test_a_broken_spare_is_replaced_and_a_used_one_topped_up() -> None:
     assert (found.held, found.short) == (("machine2",), {})
     found = cluster.hold_spares(level="rack", machines=2)
     assert (found.held, dict(found.short)) == (("machine4",), {"rack0": 1, "rack1": 1})
+    assert cluster.with_topology(RACKS).hold_spares(level="rack").surplus == ("machine0", "machine4")
 
 
 def test_machines_like_most_of_the_domain_come_first() -> None:

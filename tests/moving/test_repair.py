@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+import random
 import time
+from collections import Counter
 from dataclasses import replace
 from itertools import permutations
 
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 import topoplace as tp
 from topoplace.errors import AllocationError
 from topoplace.moving import MoveCosts, RepairFront
+from topoplace.testing import check_placement
 
 
 def running(cluster: tp.Cluster, job: tp.JobGraph, gpus: tuple[int, ...]) -> tp.Cluster:
@@ -213,13 +216,44 @@ def test_wrong_arguments_are_named(
 
 
 def test_requirements_that_repairs_do_not_honour_are_named() -> None:
-    cluster = running(tp.Cluster(RACKS), tp.JobGraph.ring(2).with_(spread="rack"), (0, 4))
-    with pytest.raises(ValueError, match="job 'gang': repairs do not honour spread"):
+    cluster = running(tp.Cluster(RACKS), tp.JobGraph.ring(2).with_(max_machines=2), (0, 4))
+    with pytest.raises(ValueError, match="job 'gang': repairs do not honour max_machines"):
         tp.repair("gang", cluster, lost=[0])
     shared = tp.Cluster(tp.machines.get("dgx-h100"))
     shared.record("gang", [0, 1], gpu_fraction=0.5)
     with pytest.raises(ValueError, match="do not move jobs that share GPUs"):
         tp.repair("gang", shared, lost=[0])
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 1 << 30))
+def test_a_job_that_is_spread_stays_so(seed: int) -> None:
+    """Lose one machine: what stays, stays, and each other rack has room for the tasks that its best machine has."""
+    draws = random.Random(seed)
+    cluster = tp.Cluster(tp.Topology.cluster(tp.Topology.from_links(3, []), 8, racks=2, network=25.0))
+    machines = [2 * rack + draws.randint(0, 1) for rack in draws.sample(range(4), draws.randint(1, 3))]
+    gpus = [3 * machine + local for machine in machines for local in range(draws.randint(1, 2))]
+    job = draws.choice([tp.JobGraph.ring, tp.JobGraph.independent])(len(gpus)).with_(spread="rack")
+    running(cluster, job, tuple(gpus))
+    for gpu in draws.sample(cluster.free_gpus(), draws.randint(0, 20 - len(gpus))):
+        cluster.allocate(f"other{gpu}", [gpu])
+    lost = [gpu for gpu in gpus if gpu // 3 == machines[0]]
+    front = tp.repair("gang", cluster, lost=[f"machine{machines[0]}"])
+    free = Counter(gpu // 3 for gpu in cluster.free_gpus() if gpu // 3 != machines[0])
+    kept = {machine // 2: machine for machine in machines[1:]}
+    room = [
+        free[kept[rack]] if rack in kept else max(free[2 * rack], free[2 * rack + 1]) for rack in range(4)
+    ]
+    assert not front.complete
+    if sum(room) < len(lost):
+        assert front.unrepaired
+        return
+    assert front.plans[0].moved.all == front.bound == len(lost)
+    for plan in front.plans:
+        assert plan.placement is not None
+        with cluster.what_if():
+            cluster.release("gang")
+            check_placement(plan.placement, job, cluster)
 
 
 def test_a_full_cluster_has_no_plan() -> None:

@@ -66,8 +66,8 @@ def test_wrong_former_places_are_named() -> None:
     assert before is not None
     with pytest.raises(ValueError, match="previous: 4 GPUs for a job of 6 tasks"):
         tp.place(JOBS["independent"], tp.Cluster(RACKS), previous=before)
-    with pytest.raises(ValueError, match="previous: repairs do not honour spread"):
-        tp.place(JOBS["ring"].with_(spread="rack"), tp.Cluster(RACKS), previous=before)
+    with pytest.raises(ValueError, match="previous: repairs do not honour max_machines"):
+        tp.place(JOBS["ring"].with_(max_machines=2), tp.Cluster(RACKS), previous=before)
     with pytest.raises(ValueError, match=r"previous = \(0, 1\)"):
         tp.place(JOBS["ring"], tp.Cluster(RACKS), previous=(0, 1))  # type: ignore[arg-type]
 

@@ -18,7 +18,7 @@ import pytest
 import topoplace as tp
 from interrupts import interrupt_at
 from topoplace.errors import JournalError
-from topoplace_hosts.journal import Entry, Holding, Journal, Stage, carry_out, reconcile
+from topoplace_hosts.journal import Entry, Holding, Journal, Stage, carry_out, keep, recall, reconcile
 from topoplace_hosts.journal.entry import named
 
 TOPOLOGY = tp.Topology.cluster(tp.machines.get("dgx1-v100"), 2)
@@ -253,6 +253,33 @@ def test_a_repair_is_whole_if_the_program_is_killed(tmp_path: Path) -> None:
             assert entry.stage is Stage.REPAIR
             assert entry.gpus in (named(TOPOLOGY, earlier), named(TOPOLOGY, last))
             assert journal.num_appends in (len(lines), len(lines) + 1)
+
+
+def test_a_job_that_stops_for_a_repair_is_in_the_same_append(tmp_path: Path) -> None:
+    """After a restart, the lent spare is still lent, its job still pre-emptible, and the repair gets it."""
+    sound = tp.Topology.cluster(tp.machines.get("minsky"), 2, racks=1)
+    cluster, low = tp.Cluster(sound), tp.JobGraph.ring(4).with_(priority=-1)
+    cluster.allocate("train", range(4), tp.JobGraph.ring(4))
+    assert cluster.hold_spares(level="rack", lent=True).held == ("machine1",)
+    cluster.allocate("low", tp.place(low, cluster) or (), low)
+    running = dict(cluster.allocations)
+    with Journal(tmp_path / "j") as journal:
+        for job_id, gpus in running.items():
+            holding = Holding.in_cluster(cluster, job_id)
+            journal.append(Entry(job_id, Stage.CONFIRMED, named(sound, gpus), holding=holding))
+        keep(cluster, journal)
+        again = tp.Cluster(sound)
+        assert recall(again, journal) == ()
+        reconcile(again, running, journal)
+        assert again.snapshot() == cluster.snapshot()
+        appends = journal.num_appends
+        carry_out(tp.repair("train", again, lost=[0]).plans[0], again, journal)
+        assert journal.num_appends == appends + 1
+        last = journal.latest()
+        assert (last["low"].stage, last["low"].why) == (Stage.ENDED, "stopped for train")
+        assert last["train"].stage is Stage.REPAIR
+    assert list(again.allocations) == ["train"]
+    assert not again.held_gpus()
 
 
 # ---- older journals --------------------------------------------------------------------------------------------

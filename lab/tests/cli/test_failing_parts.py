@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
+import topoplace as tp
 from command_line import Call
 from topoplace_lab.simulate import FailingPart, Failures, failures
 
@@ -36,6 +38,15 @@ def test_failures_and_their_cost_are_printed(call: Call) -> None:
     assert "goodput %" in several.out
 
 
+@pytest.mark.usefixtures("often")
+def test_spares_are_held_for_repairs(call: Call, tmp_path: Path) -> None:
+    racks = tmp_path / "racks.json"
+    racks.write_text(tp.Topology.cluster(tp.machines.get("dgx1-v100"), 4, racks=2).to_json(), "utf-8")
+    how = ("simulate", str(racks), *ONE[2:], "--json")
+    without, spared = (json.loads(call(*how, *more).out) for more in ((), ("--spares", "rack=1")))
+    assert spared["utilization"] <= 0.5 < without["utilization"]
+
+
 def test_without_failures_nothing_is_said_of_them(call: Call) -> None:
     done = call(*ONE[:-2])
     assert "goodput" not in done.out
@@ -48,6 +59,11 @@ def test_without_failures_nothing_is_said_of_them(call: Call) -> None:
         (("--recovery", "queue"), "--recovery is for --failures"),
         (("--checkpoint-every", "60"), "--checkpoint-every is for --failures"),
         (("--failures", "llama3", "--checkpoint-every", "-1"), "--checkpoint-every = -1"),
+        (("--spares", "rack=1"), "--spares is for --failures"),
+        (("--lend-spares",), "--lend-spares is for --spares"),
+        (("--failures", "llama3", "--spares", "rack"), "--spares 'rack': must be levels and numbers above 0"),
+        (("--failures", "llama3", "--spares", "rack=0"), "--spares 'rack=0': must be levels"),
+        (("--failures", "llama3", "--spares", "rack=1"), "--spares = 'rack': the levels whose domains are"),
         (("--failures", "llama3", "--from-live", "x.txt"), "--failures: with --from-live"),
     ],
 )

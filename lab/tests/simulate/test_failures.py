@@ -35,6 +35,7 @@ DAY = 86_400.0
 ONE = tp.JobGraph.independent(1)
 QUAD = tp.Topology.from_links(4, [(0, 1, 50.0), (2, 3, 50.0)], 12.0)
 RACKS = tp.Topology.cluster(QUAD, 6, racks=2, network=10.0)
+DUOS = tp.Topology.cluster(tp.Topology.from_links(2, [(0, 1, 50.0)]), 6, racks=2, network=10.0)
 GANG = tp.JobGraph.ring(8).grouped(4, within="machine")
 
 
@@ -47,11 +48,17 @@ def often(
 
 
 def run(
-    jobs: Workload, parts: Sequence[FailingPart], *, policy: Any = None, seed: int = 0, **options: Any
+    jobs: Workload,
+    parts: Sequence[FailingPart],
+    *,
+    policy: Any = None,
+    seed: int = 0,
+    where: tp.Topology = RACKS,
+    **options: Any,
 ) -> Result:
     policy = policy or tp.policies.get("best-fit")
     return simulate(
-        RACKS, jobs, policy, performance=FixedTime(), failures=Failures(tuple(parts)), seed=seed, **options
+        where, jobs, policy, performance=FixedTime(), failures=Failures(tuple(parts)), seed=seed, **options
     )
 
 
@@ -264,6 +271,105 @@ def test_the_share_repaired_in_the_rack_counts_failures_that_move_tasks() -> Non
     assert without.summary()["goodput"] == 1.0
 
 
+def test_spares_keep_repairs_in_the_rack_and_come_back_after_each() -> None:
+    jobs = Workload([tp.JobGraph.ring(6).grouped(2, within="machine")], [0.0], [200_000.0])
+    spared, without, queued = (
+        run(jobs, [often(per_day=8.0, repair_s=600)], recovery=recovery, seed=2, where=DUOS)
+        for recovery in (Recovery(spares={"rack": 1}), Recovery(), Recovery("queue", spares={"rack": 1}))
+    )
+    assert spared.records[0].stays[0].placement.gpus == (0, 1, 4, 5, 8, 9)
+    assert spared.jobs[0]["failures"] > 3  # as many as there are spares
+    assert (spared.jobs[0]["wait"], spared.repaired_in_rack()) == (0.0, 1.0)
+    assert without.repaired_in_rack() < 1
+    assert queued.jobs[0]["wait"] >= 600 * queued.jobs[0]["failures"] > 0
+    assert not queued.rejections()
+
+
+def test_a_spare_that_fails_is_replaced() -> None:
+    """The machine of a rack that is idle when its spare fails is its spare from then on."""
+    held = list[tuple[str, ...]]()
+
+    class Watched(Recovery):
+        def hold_spares(self, cluster: tp.Cluster) -> None:
+            super().hold_spares(cluster)
+            held.append(tuple(dict.fromkeys(RACKS.gpus[gpu].machine or "" for gpu in cluster.held_gpus())))
+
+    jobs = Workload([ONE], [0.0], [100_000.0])
+    run(jobs, [often(per_day=3.0)], recovery=Watched(spares={"rack": 1}), seed=1)
+    assert held[0] == ("machine1", "machine3", "machine5")
+    assert any(len(one) == 4 for one in held)
+
+
+def low_jobs(seed: int) -> Workload:
+    """Return a gang on all machines but the spares, and jobs of a low and a usual priority."""
+    draws = np.random.default_rng(seed)
+    kinds = [tp.JobGraph.ring(2), tp.JobGraph.ring(3), ONE]
+    graphs = [kinds[draws.integers(3)].with_(priority=int(draws.integers(-2, 1))) for _ in range(8)]
+    times = np.concatenate(([0.0], draws.uniform(0, 9000, 8)))
+    gang = tp.JobGraph.ring(6).grouped(2, within="machine")
+    return Workload([gang, *graphs], times, [30_000.0, *draws.uniform(500, 9000, 8)])
+
+
+@settings(max_examples=5)
+@given(st.integers(0, 1000), st.sampled_from(WAYS), st.sampled_from([None, Discipline()]))
+def test_jobs_on_lent_spares_make_way_and_lose_what_no_checkpoint_has(
+    seed: int, way: Any, discipline: Discipline | None
+) -> None:
+    recovery = Recovery(way, checkpoint_every=700, restart_s=60, spares={"rack": 1}, lent=True)
+    how: Any = {"recovery": recovery, "seed": seed, "where": DUOS, "discipline": discipline}
+    parts = [often(per_day=60.0), often("nothing", per_day=30.0)]
+    result = run(low_jobs(seed), parts, **how)
+    assert result == run(low_jobs(seed), parts, **how)
+    held: list[tuple[int, float, float]] = []
+    for record in result.records:
+        history = record.history
+        assert not record.rejected
+        wasted = history.lost + history.paused if history else 0.0
+        assert record.run_time - wasted == pytest.approx(record.submitted.base_time)
+        assert record.job.is_preemptible or not history or not history.num_preemptions
+        held += [(gpu, stay.start, stay.end) for stay in record.stays for gpu in stay.placement.gpus]
+    for (gpu, _, end), (other, start, _) in pairwise(sorted(held)):
+        assert gpu != other or end <= start
+
+
+def test_lending_spares_starts_jobs_sooner_that_repairs_push_away() -> None:
+    gang, low = tp.JobGraph.ring(6).grouped(2, within="machine"), tp.JobGraph.ring(2).with_(priority=-1)
+    jobs = Workload([gang, low, low, low], [0.0, 1.0, 1.0, 1.0], [50_000.0] + 3 * [40_000.0])
+    idle, lent = (
+        run(jobs, [often(per_day=40.0)], where=DUOS, recovery=Recovery(spares={"rack": 1}, lent=lent))
+        for lent in (False, True)
+    )
+    assert min(idle.jobs["start"][1:]) > 50_000
+    assert max(lent.jobs["start"][1:]) == 1.0
+    pushed = lent.jobs["preemptions"]
+    assert pushed[0] == idle.jobs["preemptions"].sum() == 0 < pushed.sum()
+    assert lent.jobs["wait"][0] == 0.0
+    for row in lent.jobs[1:]:
+        assert 0 < row["lost"] <= 3600 * (row["preemptions"] + row["failures"])
+
+
+@settings(max_examples=3)
+@given(st.integers(0, 1000), st.sampled_from(["best-fit", "fcfs"]))
+def test_lent_spares_are_the_same_in_plans(seed: int, name: str) -> None:
+    how: Any = {"where": DUOS, "seed": seed, "recovery": Recovery(spares={"rack": 1}, lent=True)}
+    live = run(low_jobs(seed), [often(per_day=60.0)], policy=tp.policies.get(name), **how)
+    planned = run(low_jobs(seed), [often(per_day=60.0)], policy=Planned(name), **how)
+    assert live.records == planned.records
+
+
+def test_a_job_that_needs_the_spares_is_rejected() -> None:
+    jobs = Workload([tp.JobGraph.ring(16)], [0.0], [1000.0])
+    for where in (RACKS, tp.Cluster(RACKS)):
+        result = simulate(
+            *(where, jobs, tp.policies.get("best-fit")),
+            performance=FixedTime(),
+            failures=Failures((often(per_day=0.0),)),
+            recovery=Recovery(spares={"rack": 1}),
+        )
+        (reason,) = result.rejections()
+        assert "3 machines are held (spare)" in reason
+
+
 class Planned:
     """A policy whose plans the simulation follows, with the decisions of one of the engine."""
 
@@ -343,6 +449,11 @@ BAD = (
     (lambda: Recovery(checkpoint_every=-1.0), "checkpoint_every = -1.0 is not in 0"),
     (lambda: Recovery("queue", step_s=1.0), "step_s: .* way = 'queue'"),
     (lambda: Recovery(costs=1), "costs = 1"),  # type: ignore[arg-type]
+    (lambda: Recovery(spares=1), "spares = 1"),  # type: ignore[arg-type]
+    (lambda: Recovery(lent=True), "lent: there are no spares"),
+    (lambda: Recovery(spares={"rack": 1}, lent=1), "lent = 1 is"),  # type: ignore[arg-type]
+    (lambda: Recovery(spares={"rack": 0}), r"spares\['rack'\] = 0 is not in 1"),
+    (lambda: run(some_jobs(0), [often()], recovery=Recovery(spares={"pod": 1})), "spares: level = 'pod'"),
     (lambda: run(some_jobs(0), [often("pod")]), r"failures.parts\[0\].out = 'pod'"),
     (lambda: run(some_jobs(0), [often(per="pod")]), r"failures.parts\[0\].per = 'pod'"),
     (lambda: simulate(QUAD, some_jobs(0), tp.policies.get("fcfs"), recovery=Recovery()), "recovery: without"),

@@ -144,6 +144,16 @@ def _add_failures(parser: argparse.ArgumentParser) -> None:
         metavar="SECONDS",
         help="work between two checkpoints (default: 3600)",
     )
+    parser.add_argument(
+        "--spares",
+        metavar="LEVEL=N",
+        help="hold N idle machines of each domain of a level for repairs, such as rack=1",
+    )
+    parser.add_argument(
+        "--lend-spares",
+        action="store_true",
+        help="let jobs of a priority below 0, as manifests can state it, run on spares until a repair needs these",
+    )
 
 
 def queue_of(arguments: argparse.Namespace) -> str:
@@ -291,7 +301,7 @@ class Study:
             with flags.named(policy="--make-room"):
                 policy = MakingRoom(policy)
         with (
-            flags.named(backfill="--backfill"),
+            flags.named(**{"backfill": "--backfill", "spares: level": "--spares"}),
             policies.installed.faults_named(chosen, faults_begin),
             given_models.faults_named(self.model),
         ):
@@ -421,16 +431,27 @@ def _failures(arguments: argparse.Namespace) -> tuple[Failures | None, Recovery 
     from topoplace_lab.simulate import Recovery
     from topoplace_lab.simulate.failures import PRESETS
 
+    if arguments.lend_spares and arguments.spares is None:
+        raise ValueError("--lend-spares is for --spares")
     if arguments.failures is None:
-        for name in ("recovery", "checkpoint_every"):
+        for name in ("recovery", "checkpoint_every", "spares"):
             if getattr(arguments, name) is not None:
                 raise ValueError(f"--{name.replace('_', '-')} is for --failures")
         return None, None
-    usual = Recovery(arguments.recovery or "repair")
-    if arguments.checkpoint_every is None:
-        return PRESETS[arguments.failures](), usual
-    with flags.named(checkpoint_every="--checkpoint-every"):
-        return PRESETS[arguments.failures](), replace(usual, checkpoint_every=arguments.checkpoint_every)
+    spares = _spares(arguments.spares)
+    chosen = Recovery(arguments.recovery or "repair", spares=spares, lent=arguments.lend_spares)
+    if arguments.checkpoint_every is not None:
+        with flags.named(checkpoint_every="--checkpoint-every"):
+            chosen = replace(chosen, checkpoint_every=arguments.checkpoint_every)
+    return PRESETS[arguments.failures](), chosen
+
+
+def _spares(given: str | None) -> dict[str, int]:
+    """Return the number of spares by level in --spares; ValueError for another text."""
+    pairs = [text.partition("=") for text in listed(given, "--spares")]
+    if any(not number.isdecimal() or not int(number) for _, _, number in pairs):
+        raise ValueError(f"--spares {given!r}: must be levels and numbers above 0, such as rack=1")
+    return {level: int(number) for level, _, number in pairs}
 
 
 def _workload(

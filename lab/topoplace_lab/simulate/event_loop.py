@@ -198,6 +198,7 @@ class _Run:
         if recovery is not None:
             _checks.instance(recovery, Recovery, "recovery", ValueError)
             self.recovery = recovery
+        self.recovery.hold_spares(self.cluster)
         if self.beginning:
             if self.beginning.records:
                 raise ValueError("failures: jobs that run before have no known work, so that none is lost")
@@ -312,9 +313,12 @@ class _Run:
         """The records of the workload's jobs by id."""
         return {record.job_id: record for record in self.records}
 
-    def _preempt(self, record: JobRecord, now: float) -> None:
-        """Stop a job, whose GPUs are free by now, and put it back into the queue."""
-        history = self._stop(record, now)
+    def _preempt(self, record: JobRecord, now: float, checkpoint_every: float = 0.0) -> None:
+        """Stop a job, whose GPUs are free by now, and put it back into the queue; it loses its work since a checkpoint.
+
+        checkpoint_every: as for `History.stop`.
+        """
+        history = self._stop(record, now, checkpoint_every)
         history.num_preemptions += 1
         if not self.move_times.keeps_work:
             history.start_over()
@@ -335,15 +339,20 @@ class _Run:
                 )
             hit = self.cluster.occupants(strike.gpus)[1]
             for record in sorted((self._record_of[job_id] for job_id in hit), key=age):
-                self._recover(record, strike, hit[record.job_id], now)
+                if self.cluster.runs(record.job_id):  # it has not made way for an older one
+                    self._recover(record, strike, hit[record.job_id], now)
+        self.recovery.hold_spares(self.cluster)
 
     def _recover(self, record: JobRecord, strike: Strike, lost: Collection[int], now: float) -> None:
         """Stop a job and start it again from its last checkpoint, or put it back into the queue."""
         history = self._stop(record, now, self.recovery.checkpoint_every)
         history.failures.append(strike.failure)
         placement = record.placement
+        leaving: Collection[str] = ()
         if strike.is_out:
-            placement = self.recovery.replaced(record, lost, self.policy, self.cluster)
+            placement, leaving = self.recovery.replaced(record, lost, self.policy, self.cluster)
+        for job_id in leaving:
+            self._make_way(self._record_of[job_id], now)
         if isinstance(self.queue, DisciplineQueue):
             self.queue.ended(record)
         if placement is None:
@@ -353,6 +362,12 @@ class _Run:
         self._start_again(record, placement, now, pause)
         if isinstance(self.queue, DisciplineQueue):
             self.queue.goes_on(record, now)
+
+    def _make_way(self, record: JobRecord, now: float) -> None:
+        """Pre-empt a job on a lent spare, whose GPUs a repair has taken."""
+        if isinstance(self.queue, DisciplineQueue):
+            self.queue.ended(record)
+        self._preempt(record, now, self.recovery.checkpoint_every)
 
     @property
     def _awaits_repairs(self) -> bool:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from operator import ne
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
@@ -10,6 +11,7 @@ from topoplace import _checks
 from topoplace.engine.confined import confined
 from topoplace.errors import SearchTimeoutError
 from topoplace.moving import MoveCosts, repair
+from topoplace.moving.leaving import naming
 from topoplace.placement import Placement
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 
@@ -41,6 +43,11 @@ class Recovery:
             checkpoint is on another machine. None for none.
         step_s: Seconds of a training step. With it, a repair has the least cost of moves and of communication in the
             steps that are left; without, the fewest moves.
+        spares: The number of machines held as spares in each domain of a level, such as {"rack": 1}, if as many are
+            idle (`Cluster.hold_spares`): at the start, and again whenever a part fails or is repaired. Only repairs use
+            them.
+        lent: Pre-emptible jobs, whose `JobGraph.priority` is below 0, may run on the spares, and are pre-empted when a
+            repair needs them; they lose their work since the last checkpoint.
 
     Raises:
         ValueError: Names a wrong value.
@@ -51,6 +58,8 @@ class Recovery:
     restart_s: float = 300.0
     costs: MoveCosts | None = None
     step_s: float | None = None
+    spares: Mapping[str, int] = field(default_factory=dict[str, int], hash=False)
+    lent: bool = False
 
     def __post_init__(self) -> None:
         _checks.one_of(self.way, "way", WAYS, ValueError)
@@ -62,6 +71,20 @@ class Recovery:
             _checks.positive(self.step_s, "step_s", ValueError, high=MAX_NUMBER)
         if self.step_s is not None and self.way != "repair":
             raise ValueError(f"step_s: chooses among repairs, not with way = {self.way!r}")
+        _checks.instance(self.spares, Mapping, "spares", ValueError)
+        for level, machines in self.spares.items():
+            _checks.text(level, "a level in spares", ValueError)
+            _checks.integer(machines, f"spares[{level!r}]", ValueError, low=1, high=1 << 30)
+        object.__setattr__(self, "spares", dict(self.spares))
+        if _checks.flag(self.lent, "lent", ValueError) and not self.spares:
+            raise ValueError("lent: there are no spares")
+
+    def hold_spares(self, cluster: Cluster) -> None:
+        """Give each domain its number of spares, if it can have as many; ValueError for a level that is not there."""
+        with naming("spares"):
+            for level, machines in self.spares.items():
+                found = cluster.hold_spares(level=level, machines=machines, lent=self.lent)
+                cluster.unhold(found.surplus)
 
     def pause(self, job_id: str, before: Placement, after: Placement) -> float:
         """Return the seconds for which a job holds its new GPUs before it goes on."""
@@ -70,21 +93,21 @@ class Recovery:
 
     def replaced(
         self, record: JobRecord, lost: Collection[int], policy: Policy, cluster: Cluster
-    ) -> Placement | None:
+    ) -> tuple[Placement | None, Collection[str]]:
         """Give a stopped job, which still holds its GPUs, others for those in `lost`; return None if it got none.
 
-        It holds no GPU then.
+        It holds no GPU then. Also return the jobs that had to leave spares, which hold none, either.
         """
         job_id, placement = record.job_id, None
         if self.way == "repair" and (plan := self._repair(record, lost, cluster)):
             plan.carry_out(cluster)
-            return plan.placement
+            return plan.placement, plan.others.keys()
         cluster.release(job_id)
         if self.way == "place-again":
             placement = confined(policy, record.submitted.excluded).place(record.job, cluster)
         if placement is not None:
             cluster.allocate(job_id, placement, record.job)
-        return placement
+        return placement, ()
 
     def _repair(self, record: JobRecord, lost: Collection[int], cluster: Cluster) -> Reassignment | None:
         """Return a plan that gives all tasks GPUs, on machines that the job may use; None if there is none."""

@@ -162,7 +162,8 @@ class PlannedQueue:
 class StartedQueue(LiveQueue[JobRecord]):
     """A queue that starts jobs as a policy of the engine decides them, with the same decisions as `PlannedQueue`.
 
-    These policies pre-empt no jobs, so each submitted job is younger than all others, but for those that failed.
+    These policies pre-empt no jobs, so each submitted job is younger than all others, but for those that failed or made
+    way for a repair.
     """
 
     def __init__(self, rule: LiveRule, policy: Policy, cluster: Cluster) -> None:

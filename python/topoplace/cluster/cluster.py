@@ -323,7 +323,8 @@ class Cluster:
         if 0 < len(resliced) < len(gpus):
             self._refuse_reslicing(gpus, slices, resliced)
         processes, drives = held.amounts() if held else _NOTHING
-        status, position = self._state.allocate(
+        allocate = partial(
+            self._state.allocate,
             job_id,
             gpus,
             processes,
@@ -335,6 +336,7 @@ class Cluster:
             runs or bool(resliced),
             runs,
         )
+        status, position = self._with_lent(graph, gpus, held, allocate)
         if status != "ok":
             raise AllocationError(self._reason(job_id, gpus, held, share, status, position))
 
@@ -407,28 +409,48 @@ class Cluster:
         """
         self._change_service(targets, self._state.unhold)
 
-    def hold_spares(self, *, level: str, machines: int = 1) -> Spares:
+    def hold_spares(self, *, level: str, machines: int = 1, lent: bool = False) -> Spares:
         """Hold idle machines as spares, so that each domain of a level has at least so many; running jobs stay.
 
-        Spares are healthy machines with nothing on them, held by `hold` for the reason "spare"; those held before
-        count. Of the idle machines of a domain, those like most of its machines come first, then those with the highest
-        numbers. Call it again after changes; `unhold` gives spares back.
+        Spares are healthy machines with nothing on them, held by `hold` for the reason "spare" and given to repairs
+        (`topoplace.repair`); those held before count. Of the idle machines of a domain, those like most of its machines
+        come first, then those with the highest numbers. Call it again after changes; `unhold` gives spares back.
 
         Args:
             level: A level of the fabric, such as "rack".
             machines: The number of spares of each domain.
+            lent: Pre-emptible jobs, whose `JobGraph.priority` is below 0, may run on the spares that this call holds,
+                for the reason "lent spare". Policies give these to them last; a repair that needs one stops them.
 
         Returns:
-            The machines that are now held, and the domains that have too few idle ones.
+            The machines that are now held, the domains that have too few idle ones, and spares beyond the number.
 
         Raises:
             AllocationError: Names a wrong argument; nothing changes then.
         """
         from topoplace.cluster import spares
 
+        _checks.flag(lent, "lent", AllocationError)
         found = spares.chosen(self._topology, self._state, self._hosts, level, machines)
-        self.hold(found.held, reason=spares.SPARE)
+        self.hold(found.held, reason=spares.LENT if lent else spares.SPARE)
         return found
+
+    def lending(self, job: JobGraph | None) -> AbstractContextManager[bool]:
+        """Open a `what_if` block in which lent spares are in service if `job` is pre-emptible.
+
+        The value of the block is True if there are such spares. Policies place the job in it if they find no other
+        place; `allocate` then accepts the placement outside, too.
+        """
+        from topoplace.cluster import spares
+
+        return spares.lending(job, self._state)
+
+    @property
+    def num_lent(self) -> int:
+        """Return the number of GPUs of lent spares that no job holds, those that are drained or unhealthy included."""
+        from topoplace.cluster import spares
+
+        return spares.num_lent(self._state)
 
     def transaction(self) -> AbstractContextManager[Self]:
         """Open a `with` block at whose end all changes to this cluster are undone if an exception left the block.
@@ -568,6 +590,21 @@ class Cluster:
         return cluster
 
     # ---- helpers -------------------------------------------------------------------------------------------
+
+    def _with_lent(
+        self,
+        job: JobGraph | None,
+        gpus: Sequence[int],
+        held: HostAllocation | None,
+        allocate: Callable[[], tuple[str, int]],
+    ) -> tuple[str, int]:
+        """Return the result of `allocate`; if something is held, try again with what is lent to the job."""
+        found = allocate()
+        if found[0] not in ("held_gpu", "hosts_short") or job is None or not job.is_preemptible:
+            return found
+        from topoplace.cluster import spares
+
+        return spares.on_lent(self._state, gpus, held, allocate)
 
     def _start(self, topology: Topology, state: ClusterState, resources: tuple[HostResources, ...]) -> None:
         self._topology, self._state, self._classes = topology, state, True

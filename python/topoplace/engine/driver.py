@@ -157,9 +157,17 @@ class PolicyDriver(ABC):
         return Failures()
 
     def found(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
-        """Return the placement of `find`, or the fastest one on GPUs of one maker if that placement mixes makers
-        without permission.
+        """Return the placement of `find`, for a pre-emptible job without one that on lent spares.
+
+        If it mixes makers without permission, return the fastest one on GPUs of one maker.
         """
+        placement = self._found(job, view, postponed)
+        if placement is None and job.is_preemptible:
+            with view.cluster.lending(job) as are_any:
+                return self._found(job, self.view_of(view.cluster), postponed) if are_any else None
+        return placement
+
+    def _found(self, job: JobGraph, view: ClusterView, postponed: int) -> Placement | None:
         placement = self.find(job, view, postponed)
         if placement is None or not one_maker.mixes(job, placement):
             return placement
@@ -193,8 +201,16 @@ class PolicyDriver(ABC):
         most `2 * top` placements are examined. Raise ValueError for a `top` below 1, and as for `place`.
         """
         top = _checks.integer(top, "top", ValueError, low=1, high=1 << 30)
-        view = self.view_of(cluster)
+        self.view_of(cluster)
         _checks.instance(job, JobGraph, "job", ValueError)
+        found = self._explained(job, cluster, top)
+        if found.refusal is None or not job.is_preemptible:
+            return found
+        with cluster.lending(job) as are_any:
+            return self._explained(job, cluster, top) if are_any else found
+
+    def _explained(self, job: JobGraph, cluster: Cluster, top: int) -> Explanation:
+        view = self.view_of(cluster)
         if refusal := self.refusal_of(job, cluster):
             return Explanation(self.name, (), refusal)
         effort = self.effort(job)
@@ -269,10 +285,12 @@ class QueueWalk:
         self._asks_all_alike = own is PolicyDriver.least_utility
         self._num_free = cluster.num_free
         self._places_without_gpus = policy.may_fit(JobGraph.without_gpus(cpus=1), 0)
-        self._failures = policy.failures()
+        self._failures = {is_preemptible: policy.failures() for is_preemptible in (False, True)}
         self._now = 0.0
-        self._others: dict[Hashable, tuple[int, Placement]] = {}
-        """Where jobs would start that wait for certain GPUs, by their needs, with the number of changes before."""
+        self._others: dict[tuple[Hashable, bool], tuple[int, Placement]] = {}
+        """Where jobs would start that wait for certain GPUs, by their needs and whether they are pre-emptible, with the
+        number of changes before.
+        """
         self.wakes = math.inf
         """When, in seconds, a job starts elsewhere that waits for certain GPUs, if nothing happens before."""
 
@@ -285,15 +303,16 @@ class QueueWalk:
         waits = not refused and self._policy.awaited(job, self._cluster) is not job
         seconds = _power_of_two(entry.requested_time) if waits else None
         if self._asks_all_alike:
-            return kind, refused, seconds
-        return kind, refused, seconds, job.name, job.bandwidth_sensitive, job.min_utility
+            return kind, refused, seconds, job.is_preemptible
+        return kind, refused, seconds, job.is_preemptible, job.name, job.bandwidth_sensitive, job.min_utility
 
     def begin(self, now: float) -> None:
         """Begin a walk along the queue at time `now`, in seconds."""
         self._now = now
         self.wakes = math.inf
         self._num_free = self._cluster.num_free
-        self._failures.begin(self._cluster.native.num_changes)
+        for failures in self._failures.values():
+            failures.begin(self._cluster.native.num_changes)
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement."""
@@ -332,43 +351,49 @@ class QueueWalk:
 
         may_wait: True if it waits for what the policy calls `awaited` where this placement is too slow.
         """
-        policy, view = self._policy, self._view
+        policy, view, failures = self._policy, self._view, self._failures[job.is_preemptible]
         need = policy.need_of(job, view)
+        key = need, job.is_preemptible
         least = -math.inf if self._asks_all_alike else policy.least_utility(job, entry.postponed)
-        failure = self._failures.find(need, least)
+        failure = failures.find(need, least)
         if failure is None:
             placement = None
-            if not self._failures.cover(need):
-                placement = self._elsewhere(need) or policy.found(job, view, entry.postponed)
+            if not failures.cover(need):
+                placement = self._elsewhere(key) or policy.found(job, view, entry.postponed)
             if placement is not None and may_wait and self._waits(entry, placement):
-                self._others[need] = self._cluster.native.num_changes, placement
+                self._others[key] = self._cluster.native.num_changes, placement
                 return policy.why_awaits(job, self._cluster, placement)
             if placement is not None:
                 if job is not entry.job:
                     placement = without_limits(placement, entry.job)
                 self._cluster.allocate(entry.job_id, placement, entry.job)
                 self._num_free = self._cluster.num_free
-                self._failures.started(self._cluster.native.num_changes)
+                for each in self._failures.values():
+                    each.started(self._cluster.native.num_changes)
                 return placement
             if job is entry.job and (refusal := policy.never(job, view)):
                 return refusal
             failure = Failure(least, policy.lack_of(job, view, least))
-            self._failures.add(need, failure, self._cluster.native.num_changes)
+            failures.add(need, failure, self._cluster.native.num_changes)
         return policy.why_deferred(job, failure.lack)
 
-    def _elsewhere(self, need: Hashable) -> Placement | None:
-        """Return where a job of this need starts in the present state, if that was found while it waited."""
-        version, placement = self._others.pop(need, (-1, None))
+    def _elsewhere(self, key: tuple[Hashable, bool]) -> Placement | None:
+        """Return where a job of this key starts in the present state, if that was found while it waited."""
+        version, placement = self._others.pop(key, (-1, None))
         return placement if version == self._cluster.native.num_changes else None
 
     def can_defer(self, job: JobGraph) -> bool:
         """Return False if too few GPUs are free, shared or sliced for the job, although the cluster has enough."""
         has_tasks = 0 < job.num_tasks <= self._num_gpus
-        return not has_tasks or (self._policy.may_fit(job, self._num_free) and not self.exhausted())
+        num_free = self._num_free + (self._cluster.num_lent if job.is_preemptible else 0)
+        return not has_tasks or (self._policy.may_fit(job, num_free) and not self.exhausted())
 
     def exhausted(self) -> bool:
-        """Return True if no job with GPUs can start: none is free, shared or sliced."""
-        return self._num_free <= 0 and not (self._cluster.native.num_divided or self._places_without_gpus)
+        """Return True if no job with GPUs can start: none is free, shared, sliced or lent."""
+        native = self._cluster.native
+        return self._num_free <= 0 and not (
+            native.num_divided or self._places_without_gpus or self._cluster.num_lent
+        )
 
     def _refusal(self, job: JobGraph) -> Refusal | None:
         if self._always_honoured.issuperset(job.requirements):

@@ -286,6 +286,12 @@ class MachinePolicy(PolicyDriver):
 
     def has_room(self, job: JobGraph, cluster: Cluster) -> bool:
         """Return True if `place` returns a placement now; for most gangs, without a search for it."""
+        if (is_room := self._has_room(job, cluster)) or not job.is_preemptible:
+            return is_room
+        with cluster.lending(job) as are_any:
+            return are_any and self._has_room(job, cluster)
+
+    def _has_room(self, job: JobGraph, cluster: Cluster) -> bool:
         view = self.checked_view(job, cluster)
         if one_maker.is_bound(job, cluster.topology):
             return self.place(job, cluster) is not None

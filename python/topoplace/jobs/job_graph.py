@@ -98,7 +98,7 @@ class JobGraph:
     same_gpus: bool = False
     """True if every machine of the job must give GPUs with the same local numbers, such as those of one rail."""
     priority: int = 0
-    """Priority in queues that use one: jobs with a higher number come first."""
+    """Priority in queues that use one: jobs with a higher number come first. A job below 0 is pre-emptible."""
     group: str | None = None
     """The user or group whose share and quota count in queues."""
     mig: str | None = None
@@ -126,6 +126,11 @@ class JobGraph:
     def gpu_thousandths(self) -> int:
         """Return `gpu_fraction` in thousandths, the unit in which clusters count shares."""
         return round(self.gpu_fraction * WHOLE_GPU)
+
+    @property
+    def is_preemptible(self) -> bool:
+        """Return True if `priority` is below 0: the job may run on lent spares, and stops when a repair needs them."""
+        return self.priority < 0
 
     @property
     def takes_parts(self) -> bool:

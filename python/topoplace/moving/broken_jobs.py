@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Final
 
 from topoplace import policies
+from topoplace.cluster.spares import LENT, SPARE, SPARES, preemptible_on
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.moving.movers import FORBIDDEN, MOVE, PREEMPT, movers_of
 from topoplace.moving.reassignment import plan_of
@@ -45,16 +46,54 @@ class BrokenJob:
     cluster: Cluster
     end: float
     """When searches end, in seconds of `time.monotonic`."""
-    spares: Collection[int]
-    """The GPUs that are held as spares."""
+    spares: Mapping[int, str]
+    """The GPUs that are held as spares, with the reason."""
     closed: Collection[int]
     """The job's GPUs out of service, which no other job may get."""
+    stopped: Mapping[str, tuple[int, ...]] = field(default_factory=dict[str, tuple[int, ...]])
+    """The GPUs of the pre-emptible jobs that have left lent spares."""
 
     def with_spares(self) -> RepairSearch:
         """Return the search that may use spares, which stay released."""
         machines = set(self.cluster.topology.machine_of[list(self.spares)].tolist())
         self.cluster.native.unhold(list(self.spares), sorted(machines))
         return self.search()
+
+    def to_stop(self) -> tuple[str, ...]:
+        """Return the pre-emptible jobs that must leave lent spares so that all tasks can be repaired.
+
+        None of them can stay alone. If that is impossible, or the job is pre-emptible itself, return all, or none.
+        """
+        lent = [gpu for gpu, reason in self.spares.items() if reason == LENT]
+        cluster = self.cluster
+        jobs = preemptible_on(lent, cluster.topology, cluster.native, cluster.hosts)
+        if self.job.is_preemptible or not jobs:
+            return ()
+        with suppress(SearchTimeoutError):
+            if not (found := self._whole_without(jobs)):
+                return jobs
+            new = [gpu for gpu, old in zip(found.gpus, self.gpus, strict=True) if gpu != old]
+            leaving = self._near(new, {job_id: cluster.gpus_of(job_id) for job_id in jobs})
+            for job_id in sorted(leaving, key=lambda one: (-len(leaving[one]), one)):
+                rest = {one: gpus for one, gpus in leaving.items() if one != job_id}
+                if self._whole_without(rest):
+                    leaving = rest
+            return tuple(leaving)
+        return ()
+
+    def _whole_without(self, jobs: Iterable[str]) -> Found | None:
+        """Return the repair of all tasks if other jobs were not there."""
+        with self.cluster.what_if():
+            for job_id in jobs:
+                self.cluster.release(job_id)
+            return self.search().whole()
+
+    def stopping(self, jobs: Iterable[str]) -> BrokenJob:
+        """Return the same for a cluster that other jobs have left, too."""
+        stopped = {job_id: self.cluster.gpus_of(job_id) for job_id in jobs}
+        for job_id in stopped:
+            self.cluster.release(job_id)
+        return replace(self, stopped=stopped)
 
     def search(self) -> RepairSearch:
         """Return the search in the present state of the cluster."""
@@ -70,15 +109,30 @@ class BrokenJob:
     def _plan_as(self, job: JobGraph, old: Sequence[int], found: Found) -> Reassignment:
         """Return the plan with which the job goes on as `job`; old: the former GPU of each of its tasks."""
         topology, gpus, seconds = self.cluster.topology, found.gpus, found.seconds
-        return self._naming_spares(
+        return self._naming_others(
             plan_of(self.job_id, self.gpus, job, old, gpus, seconds, self.shares, topology, self.lost)
         )
 
-    def _naming_spares(self, plan: Reassignment) -> Reassignment:
+    def _naming_others(self, plan: Reassignment) -> Reassignment:
+        """Return a plan with the spares that it takes, and the jobs that stop for it."""
+        gpus = self.cluster.topology.gpus
         new = [gpu for _, gpu in plan.replaced.values()]
-        new += [gpu for _, placement in plan.others.values() if placement for gpu in placement.gpus]
-        used = {self.cluster.topology.gpus[gpu].machine for gpu in new if gpu in self.spares}
-        return replace(plan, spares=tuple(sorted(used))) if used else plan
+        others = [gpu for _, placement in plan.others.values() if placement for gpu in placement.gpus]
+        given = (SPARE,) if self.job.is_preemptible else SPARES
+        spares = {gpus[gpu].machine for gpu in new if self.spares.get(gpu) in given}
+        spares |= {gpus[gpu].machine for gpu in others if gpu in self.spares}
+        stopped = {job_id: (own, None) for job_id, own in self._near([*new, *others], self.stopped).items()}
+        return replace(plan, spares=tuple(sorted(spares)), others={**stopped, **plan.others})
+
+    def _near(self, new: Iterable[int], jobs: Mapping[str, tuple[int, ...]]) -> dict[str, tuple[int, ...]]:
+        """Return those of the jobs, with their GPUs, that have some on the machines of GPUs, or none at all."""
+        machine_of = self.cluster.topology.machine_of
+        machines = set(machine_of[list(new)].tolist())
+        return {
+            job_id: own
+            for job_id, own in jobs.items()
+            if not own or not machines.isdisjoint(machine_of[list(own)].tolist())
+        }
 
     def smaller(self) -> Reassignment | None:
         """Return how the job goes on without the data replicas that lost the most tasks; None if it cannot."""
@@ -109,7 +163,8 @@ class BrokenJob:
             for seconds, other in ending:
                 if time.monotonic() > self.end:
                     break
-                self.cluster.release(other)
+                if other not in self.stopped:
+                    self.cluster.release(other)
                 search = self.search()
                 found = search.first()
                 fewer = len(found.unrepaired) - len(now.unrepaired)
@@ -146,7 +201,7 @@ class BrokenJob:
                 for mover, level in leaving
             }
         is_lost = any(level == MOVE and others[mover.job_id][1] is None for mover, level in leaving)
-        return None if is_lost else self._naming_spares(replace(plan, others=others))
+        return None if is_lost else self._naming_others(replace(plan, others=others))
 
     def _again(self, mover: Mover) -> Placement | None:
         """Start a job again that had to leave, and return where; None if there is no room."""

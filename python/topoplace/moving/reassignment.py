@@ -11,7 +11,7 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.spares import SPARE
+from topoplace.cluster.spares import SPARE, SPARES
 from topoplace.errors import AllocationError
 from topoplace.placement import Placement
 
@@ -62,7 +62,7 @@ class Reassignment:
     )
     """The GPUs of other jobs that make way, and where they go; None for those that stop."""
     spares: tuple[str, ...] = ()
-    """The machines held as spares that the plan uses; `carry_out` releases them."""
+    """The machines held as spares that the plan uses; `carry_out` releases them, but for what is lent to the job."""
 
     def carry_out(self, cluster: Cluster) -> None:
         """Give the job its new GPUs, and others theirs, all at once: nobody can get one of them in between.
@@ -77,7 +77,7 @@ class Reassignment:
             held = cluster.held_gpus()
             cluster.unhold(self.spares)
             for gpu in (gpu for machine in self.spares for gpu in cluster.topology.gpus_of[machine]):
-                if held.get(gpu, SPARE) != SPARE:
+                if held.get(gpu, SPARE) not in SPARES:
                     cluster.hold([gpu], reason=held[gpu])
             self._carry_out(cluster)
 
@@ -93,14 +93,15 @@ class Reassignment:
 
     def _carry_out(self, cluster: Cluster) -> None:
         own = set(self.gpus).difference(cluster.topology.unhealthy_gpus)  # its tasks may swap places
-        closed = set(cluster.out_of_service()) - own
+        assert self.placement is not None
+        with cluster.lending(self.placement.job):
+            closed = set(cluster.out_of_service()) - own
         for new in (*(new for _, new in self.replaced.values()), *self.added.values()):
             if new in closed:
                 raise AllocationError(f"GPU {new} is out of service")
         jobs = {job_id: cluster.jobs.get(job_id) for job_id in self.others}
         for job_id in (self.job_id, *self.others):
             cluster.release(job_id)
-        assert self.placement is not None
         cluster.record(self.job_id, self.placement, self.placement.job)  # it may stay on GPUs out of service
         for job_id, (_, placement) in self.others.items():
             if placement is not None:

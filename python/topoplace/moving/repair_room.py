@@ -15,6 +15,7 @@ from topoplace.cluster.hosts import HostAllocation, host_shares, needs_hosts, sh
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.gangs.packing import DomainTree, Forest
+from topoplace.engine.gangs.rules import one_per_domain
 from topoplace.engine.level_chain import required_of
 from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import SOCKET
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 HONOURED: Final = frozenset(
     (
-        *("gpu_memory_gb", "gpu_model", "single_machine", "anti_affinity", "within", "prefer", "groups"),
-        *("cpus", "memory_gb", "processes"),
+        *("gpu_memory_gb", "gpu_model", "single_machine", "anti_affinity", "within", "prefer", "spread"),
+        *("groups", "cpus", "memory_gb", "processes"),
     )
 )
 """The requirements that repairs honour; `prefer` and preferred groups only as far as they shorten communication."""
@@ -79,6 +80,11 @@ class RepairRoom:
         offers = offers_of(policy.max_tasks, request, view)
         if not offers.is_simple:
             offers = self._without_partitions(offers)
+        self._is_spread = request.spread is not None
+        if request.spread:
+            stay = cluster.topology.machine_of[[gpu for gpu in gpus if gpu >= 0 and gpu not in lost]]
+            level = next(one for one in cluster.topology.levels if one.name == request.spread)
+            offers = one_per_domain(offers, level, stay.tolist())
         self._numbers = view.classes.gpus_of
         self.has_offers = len(offers) > 0
         self.domains = DomainTree(request, offers, view)
@@ -236,7 +242,12 @@ class RepairRoom:
 
     @property
     def is_exact(self) -> bool:
-        """True if the room of each machine counts tasks of equal shares; else it may be too small for some of them."""
+        """True if the room of each machine counts tasks of equal shares; else it may be too small for some of them.
+
+        It is not for jobs that are spread: of each domain, only one machine is considered.
+        """
+        if self._is_spread:
+            return False
         return not self._has_shares or shared_cpus(self._job)[0] % self._job.num_tasks == 0
 
     def is_hosted(self, gpus: Sequence[int]) -> bool:

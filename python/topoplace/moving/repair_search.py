@@ -423,20 +423,29 @@ class RepairSearch:
     def _fastest(self, moves: int) -> tuple[int, ...] | None:
         """Return the fastest GPUs with exactly this number of moves; None if the groups allow none.
 
-        Of times that count as equal, the fewest new machines come first, then the fewest tasks that change machine.
+        Of times that count as equal, the fewest new machines come first, then the fewest tasks that change machine,
+        then those that stay near.
         """
         more = moves - len(self._room.lost)
         best: tuple[int, ...] | None = None
-        least, least_key = math.inf, (0, 0)
+        least, least_key = math.inf, (0, 0, 0)
         for tried in self._all_of(self._room.lost, self._free, more) if more >= 0 else ():
             check_deadline()
             if not self._room.is_allowed(tried):
                 continue
             seconds = self.seconds(tried)
-            key = moves_of(self._old, tried, self._held, self._cluster.topology)[:2]
+            machines, tasks, _ = moves_of(self._old, tried, self._held, self._cluster.topology)
+            key = machines, tasks, self._away(tried)
             if best is None or seconds < least * SAME or (seconds * SAME < least and key < least_key):
                 best, least, least_key = tried, min(seconds, least), key
         return best
+
+    def _away(self, gpus: Sequence[int]) -> int:
+        """Return how many tasks are in another domain than they were, over all levels."""
+        machine_of, old = self._cluster.topology.machine_of, np.array(self._old)
+        was, now = machine_of[old], machine_of[list(gpus)]
+        levels = self._room.domains.levels
+        return sum(int(((one.codes[was] != one.codes[now]) & (old >= 0)).sum()) for one in levels)
 
     def _all_of(self, lost: Sequence[int], free: Sequence[int], more: int) -> Iterator[tuple[int, ...]]:
         """Yield all GPUs of the tasks if the lost ones and `more` others move."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from topoplace import _checks
 from topoplace.cluster.cluster import Cluster
-from topoplace.cluster.spares import SPARE
+from topoplace.cluster.spares import SPARES
 from topoplace.moving.broken_jobs import BrokenJob
 from topoplace.moving.leaving import leave, naming, running
 from topoplace.moving.move_costs import MoveCosts
@@ -113,7 +113,8 @@ def repair(
     tasks so that the job communicates less: in another division among machines, or in a placement by the default policy
     in which tasks that do the same swap places. Unless these are proven to be all, the assignments of each number of
     moves are compared, as long as they are at most 20,000. Other jobs stay where they are, and held GPUs stay held;
-    spares (`Cluster.hold_spares`) are used if not all tasks can be repaired without.
+    spares (`Cluster.hold_spares`) are used if not all tasks can be repaired without: first the idle ones, then those on
+    which pre-emptible jobs run, which stop (`Reassignment.others`).
 
     Args:
         lost: The job's GPUs that it can use no longer, or names of machines for all that it has there; None for those
@@ -136,7 +137,7 @@ def repair(
     costs = MoveCosts() if costs is None else costs
     _checks.instance(costs, MoveCosts, "costs", ValueError)
     job, gpus, shares = running(job_id, cluster)
-    spares = [gpu for gpu, reason in cluster.held_gpus().items() if reason == SPARE]
+    spares = {gpu: reason for gpu, reason in cluster.held_gpus().items() if reason in SPARES}
     gone, closed = _lost(lost, gpus, cluster, job_id), set(gpus).intersection(cluster.out_of_service())
     graph = cluster.jobs.get(job_id)
     broken = BrokenJob(job_id, graph, job, gpus, gone, shares, cluster, end, spares, closed)
@@ -155,6 +156,10 @@ def _front(
     found = search.front(further=further)
     if not found[0].is_whole and broken.spares:
         search = broken.with_spares()
+        found = search.front(further=further)
+    if not found[0].is_whole and (leaving := broken.to_stop()):
+        broken = broken.stopping(leaving)
+        search = broken.search()
         found = search.front(further=further)
     first = found[0]
     is_gone = not set(broken.lost).isdisjoint(broken.cluster.topology.unhealthy_gpus)

@@ -47,7 +47,9 @@ def check_placement(
     if fault := gpu_fault(placement, job, cluster):
         raise AssertionError(fault)
     for faults in (_requirement_faults, _host_faults):
-        if fault := next(faults(placement, job, cluster), None):
+        with cluster.lending(job):
+            fault = next(faults(placement, job, cluster), None)
+        if fault:
             raise AssertionError(fault)
     if fault := next(_score_faults(placement, job, cluster, model or EffectiveBandwidth()), None):
         raise AssertionError(fault)
@@ -55,7 +57,8 @@ def check_placement(
 
 def gpu_fault(placement: Placement, job: JobGraph, cluster: Cluster) -> str | None:
     """Return why no job can get the placement's GPUs (busy, out of service, no partition); None if one can."""
-    return next(_gpu_faults(placement, job, cluster), None)
+    with cluster.lending(job):
+        return next(_gpu_faults(placement, job, cluster), None)
 
 
 def _gpu_faults(placement: Placement, job: JobGraph, cluster: Cluster) -> Iterator[str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import combinations, islice
 from math import comb
@@ -233,7 +233,7 @@ def _splits_inside(
     most = job.max_machines or len(offers)
     for some in _same_gpus(offers, request, most) if job.same_gpus else (offers,):
         if request.spread:
-            some = _one_per_domain(some, _level(view.cluster.topology.fabric, request.spread))
+            some = one_per_domain(some, _level(view.cluster.topology.fabric, request.spread))
         for splits in (splits_of(some), nearest_of(request, view)(some), _exact(some, request)):
             yield from (split for split in islice(splits, MAX_SPLITS) if len(split) <= most)
 
@@ -244,9 +244,12 @@ def _exact(offers: Offers, request: JobRequest) -> Iterator[MachineSplit]:
         yield from filter(None, [adding_up(offers, request.size)])
 
 
-def _one_per_domain(offers: Offers, level: Level) -> Offers:
-    """Return the largest offer of each domain of a level; machines in no domain are left out."""
-    order = np.argsort(-offers.sizes, kind="stable")
+def one_per_domain(offers: Offers, level: Level, used: Collection[int] = ()) -> Offers:
+    """Return the largest offer of each domain of a level; machines in no domain are left out.
+
+    used: machines, by number, that come before larger ones.
+    """
+    order = np.lexsort((-offers.sizes, ~np.isin(offers.machines, list(used))))
     order = order[level.codes[offers.machines[order]] >= 0]
     _, firsts = np.unique(level.codes[offers.machines[order]], return_index=True)
     return offers.at(np.sort(order[firsts]))
