@@ -208,7 +208,8 @@ class PolicyDriver(ABC):
 
         Jobs that do not fit even the idle cluster, or have a requirement that cannot be honoured, are rejected; a
         policy with `out_of_order` may reject the former only later, when enough GPUs are free to try them. Without
-        `out_of_order`, no job starts before an older one that waits. The cluster is not changed afterwards.
+        `out_of_order`, no job starts before an older one that waits. An elastic job starts with the largest number of
+        tasks that fits. The cluster is not changed afterwards.
 
         Args:
             now: Time in seconds, on the clock of the jobs' submission times.
@@ -281,7 +282,8 @@ class QueueWalk:
         job.
         """
         job = entry.job
-        kind, refused = self._policy.kind_of(job, self._view), self._refusal(job) is not None
+        kind = self._policy.kind_of(job, self._view), job.elastic
+        refused = self._refusal(job) is not None
         waits = not refused and self._policy.awaited(job, self._cluster) is not job
         seconds = _power_of_two(entry.requested_time) if waits else None
         if self._asks_all_alike:
@@ -296,7 +298,20 @@ class QueueWalk:
         self._failures.begin(self._cluster.native.num_changes)
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
-        """Return the outcome of a job; if it starts, allocate its placement."""
+        """Return the outcome of a job; if it starts, allocate its placement.
+
+        An elastic job starts with the largest number of tasks with which it can; else the outcome is that of the least.
+        """
+        if entry.job.elastic is None:
+            return self._decided(entry)
+        outcome: Outcome = None
+        for size in entry.job.sizes:
+            outcome = self._decided(_resized(entry, size))
+            if isinstance(outcome, Placement):
+                break
+        return outcome
+
+    def _decided(self, entry: QueuedJob | WaitingJob) -> Outcome:
         job, policy = entry.job, self._policy
         if job.requirements and (refusal := self._refusal(job)):
             return refusal
@@ -374,6 +389,14 @@ class QueueWalk:
         if self._always_honoured.issuperset(job.requirements):
             return None
         return self._policy.refusal_of(job, self._cluster)
+
+
+def _resized(entry: QueuedJob | WaitingJob, num_tasks: int) -> QueuedJob:
+    """Return a waiting job with another number of tasks, with which it takes longer in proportion."""
+    seconds = entry.requested_time * entry.job.num_tasks / num_tasks
+    return QueuedJob(
+        entry.job_id, entry.job.with_tasks(num_tasks), entry.submit_time, entry.postponed, seconds
+    )
 
 
 def _power_of_two(seconds: float) -> float | None:

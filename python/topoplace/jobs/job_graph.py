@@ -163,6 +163,7 @@ class JobGraph:
 
             keep(self, "roles", roles.checked_roles(self.roles, self.num_tasks, stated))
         self._refuse_contradiction()
+        self._refuse_other_sizes()
 
     # ---- patterns ------------------------------------------------------------------------------------------
 
@@ -445,6 +446,7 @@ class JobGraph:
         if copy.name != self.name and not PATTERN_KINDS.keys().isdisjoint((copy.name, self.name)):
             copy._keep_collectives(self.collectives)  # another name does not change what the tasks do
         copy._refuse_contradiction()
+        copy._refuse_other_sizes()
         return copy
 
     def grouped(
@@ -656,6 +658,9 @@ class JobGraph:
             raise JobGraphError(f"groups: task {task} is in a group, the job has {self.num_tasks} tasks")
         if self.processes > (most := max(self.num_tasks, 1)):
             raise JobGraphError(f"processes = {self.processes}: must be at most {most}, the number of tasks")
+
+    def _refuse_other_sizes(self) -> None:
+        """Raise JobGraphError if an elastic job cannot have each of its sizes, such as for its groups."""
         if self.elastic is not None:
             self.with_tasks(self.sizes[-1])
 

@@ -90,6 +90,11 @@ class LiveQueue(Generic[Job]):
         self._next_number = 0
 
     @property
+    def head(self) -> Job:
+        """Return the oldest job; there must be one."""
+        return self._kinds[0].jobs[0][1]
+
+    @property
     def wakes(self) -> float:
         """Return the time in seconds of the next decision even if no job arrives or ends; infinity for never."""
         return self._rule.wakes if self.num_waiting else math.inf

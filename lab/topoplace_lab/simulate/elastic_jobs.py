@@ -1,0 +1,119 @@
+"""Running elastic jobs: which of them grow while no job waits, and which shrink so that a waiting job starts.
+
+An elastic job (`JobGraph.elastic`) starts with as many tasks as fit. While no job waits, elastic jobs grow if they end
+sooner then, the oldest first. If the first job that waits can start then, they shrink: the youngest first, and none of
+a higher priority. After a failure they go on with fewer tasks if there are no GPUs for all.
+
+The base time of a job is that of the R tasks that it has in the workload. With r tasks it does the same work in R / r
+times as long; under `StepTime`, only compute takes longer, and communication takes what it takes r tasks. A job writes
+a checkpoint before its size changes, and then holds its new GPUs for `Recovery.restart_s` before it goes on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from topoplace.engine.confined import confined
+from topoplace.errors import SearchTimeoutError
+from topoplace.moving import resize
+from topoplace_lab.simulate.scheduling import age
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.policy import Policy
+    from topoplace.moving import Reassignment
+    from topoplace_lab.simulate.metrics import JobRecord
+
+
+def resized(record: JobRecord, num_tasks: int, cluster: Cluster) -> Reassignment | None:
+    """Return the plan with which a running job goes on with another number of tasks, on machines that it may use.
+
+    None if there is no room, or the job has a requirement that such plans do not honour.
+    """
+    try:
+        with cluster.what_if():
+            for machine in record.submitted.excluded:
+                cluster.drain(machine)
+            job = record.submitted.with_tasks(num_tasks).job
+            return resize(record.job_id, cluster, job, further=False)
+    except (ValueError, SearchTimeoutError):
+        return None
+
+
+class ElasticJobs:
+    """The elastic jobs of a simulation."""
+
+    def __init__(self, records: Iterable[JobRecord], policy: Policy, cluster: Cluster) -> None:
+        self._records = sorted((record for record in records if record.job.elastic), key=age)
+        self._policy = policy
+        self._cluster = cluster
+        self._stuck: tuple[int, str] | None = None
+        """The number of the cluster's changes for which no job made way, and the id of the job that waited."""
+        self._full = -1
+        """The number of the cluster's changes for which no job could grow."""
+
+    def __bool__(self) -> bool:
+        return bool(self._records)
+
+    def larger(self, now: float, pause: float) -> Iterator[tuple[JobRecord, Reassignment]]:
+        """Yield the running jobs for whose further tasks there is room, the oldest first, with the largest plan.
+
+        pause: seconds that it takes; jobs that would not gain as many if they were faster in proportion are left out.
+        """
+        if self._full == self._cluster.native.num_changes:
+            return
+        for record in self._running():
+            held = len(self._cluster.gpus_of(record.job_id))
+            for size in record.job.sizes:
+                if (record.end - now) * (size - held) <= pause * size or not self._cluster.num_free:
+                    break
+                if size - held <= self._cluster.num_free and (plan := resized(record, size, self._cluster)):
+                    yield record, plan
+                    break
+        self._full = self._cluster.native.num_changes
+
+    def making_way(self, head: JobRecord) -> list[tuple[JobRecord, Reassignment]]:
+        """Return plans with which jobs shrink so that the first job that waits can start with its least size.
+
+        The youngest shrink first, to their least size but for the last one, which keeps what it can. There are no plans
+        if the job could start without, or not even with all of them.
+        """
+        now = self._cluster.native.num_changes, head.job_id
+        if now == self._stuck:
+            return []
+        self._stuck = now
+        plans: list[tuple[JobRecord, Reassignment]] = []
+        with self._cluster.what_if():
+            if self._has_room(head):
+                return []
+            for record in reversed(list(self._running())):
+                if record.job.priority > head.job.priority:
+                    continue
+                for plan in self._smaller(record, head.submitted.least.num_tasks):
+                    with self._cluster.what_if():
+                        plan.carry_out(self._cluster)
+                        if self._has_room(head):
+                            return [*plans, (record, plan)]
+                    if plan.placement and len(plan.placement.gpus) == record.job.sizes[-1]:
+                        plan.carry_out(self._cluster)
+                        plans.append((record, plan))
+        return []
+
+    def _has_room(self, head: JobRecord) -> bool:
+        policy = confined(self._policy, head.submitted.excluded)
+        return policy.place(head.submitted.least, self._cluster) is not None
+
+    def _smaller(self, record: JobRecord, needed: int) -> Iterator[Reassignment]:
+        """Yield plans for fewer tasks of a running job, the most first: those that free enough GPUs, and the least."""
+        held = len(self._cluster.gpus_of(record.job_id))
+        for size in record.job.sizes:
+            is_enough = self._cluster.num_free + held - size >= needed
+            if size < held and (is_enough or size == record.job.sizes[-1]):
+                plan = resized(record, size, self._cluster)
+                if plan is not None:
+                    yield plan
+
+    def _running(self) -> Iterator[JobRecord]:
+        return (record for record in self._records if self._cluster.runs(record.job_id))
