@@ -19,6 +19,7 @@ from topoplace_lab.simulate import (
     FailingPart,
     Failures,
     FixedTime,
+    MapaSlowdown,
     Recovery,
     Result,
     StepTime,
@@ -205,10 +206,29 @@ def test_a_job_is_rejected_only_if_its_least_size_is_impossible() -> None:
         assert sizes(result, "0") == [(16, 0, 90 * 9 / 4)]
 
 
-def test_a_quota_limits_the_size() -> None:
-    discipline = Discipline(quotas={"team": 8})
-    result = run(Workload([ELASTIC.with_(group="team")], [0], [100]), discipline=discipline)
-    assert sizes(result, "0")[0][0] == 8
+@pytest.mark.parametrize("backfill", ["easy", "conservative"])
+def test_a_quota_limits_the_size(backfill: Any) -> None:
+    discipline = Discipline(quotas={"team": 12}, backfill=backfill)
+    team, two = ELASTIC.with_(group="team"), TWO.with_(group="team")
+    jobs = Workload([team, two, TWO], [0, 500, 600], [9000, 100, 100], ["team", "waits", "other"])
+    result = run(jobs, discipline=discipline)
+    alone = sizes(run(Workload([team], [0], [9000]), discipline=discipline), "0")
+    assert alone == [(12, 0, 12000)]
+    # It makes way for a job of others, but not for one that its team's quota keeps waiting.
+    assert [size for size, _, _ in sizes(result, "team")] == [12, 8, 12]
+    assert sizes(result, "other") == [(8, 600, 700)]
+    assert result.records[1].start == result.records[0].end
+    held = [stay for record in result.records[:2] for stay in record.stays]
+    for time in {stay.start for stay in held}:
+        assert sum(len(stay.placement.gpus) for stay in held if stay.start <= time < stay.end) <= 12
+
+
+def test_run_times_may_need_the_scores_of_links() -> None:
+    sensitive = tp.JobGraph.ring(4).with_(bandwidth_sensitive=True, elastic=(2, 4))
+    other = tp.JobGraph.ring(14)
+    result = run(Workload([other, sensitive], [0, 0], [5000, 9000]), performance=MapaSlowdown())
+    assert [size for size, _, _ in sizes(result, "1")] == [2, 4]
+    assert "effective_bandwidth" in result.records[1].stays[1].placement.scores
 
 
 def test_traces_and_files_of_results_keep_sizes(tmp_path: Path) -> None:

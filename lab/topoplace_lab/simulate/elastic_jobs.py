@@ -1,8 +1,9 @@
 """Running elastic jobs: which of them grow while no job waits, and which shrink so that a waiting job starts.
 
-An elastic job (`JobGraph.elastic`) starts with as many tasks as fit. While no job waits, elastic jobs grow if they end
-sooner then, the oldest first. If the first job that waits can start then, they shrink: the youngest first, and none of
-a higher priority. After a failure they go on with fewer tasks if there are no GPUs for all.
+An elastic job (`JobGraph.elastic`) starts with as many tasks as fit, and waits for no better GPUs; a policy that does
+not decide job after job, such as DRMaestro, starts it as it is in the workload. While no job waits, elastic jobs grow
+if they end sooner then, the oldest first. If the first job that waits can start then, they shrink: the youngest first,
+and none of a higher priority. After a failure they go on with fewer tasks if there are no GPUs for all.
 
 The base time of a job is that of the R tasks that it has in the workload. With r tasks it does the same work in R / r
 times as long; under `StepTime`, only compute takes longer, and communication takes what it takes r tasks. A job writes
@@ -11,15 +12,17 @@ a checkpoint before its size changes, and then holds its new GPUs for `Recovery.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from topoplace.engine.confined import confined
 from topoplace.errors import SearchTimeoutError
 from topoplace.moving import resize
+from topoplace.objectives import link_scores
 from topoplace_lab.simulate.scheduling import age
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
     from topoplace.cluster.cluster import Cluster
     from topoplace.engine.policy import Policy
@@ -37,9 +40,21 @@ def resized(record: JobRecord, num_tasks: int, cluster: Cluster) -> Reassignment
             for machine in record.submitted.excluded:
                 cluster.drain(machine)
             job = record.submitted.with_tasks(num_tasks).job
-            return resize(record.job_id, cluster, job, further=False)
+            plan = resize(record.job_id, cluster, job, further=False)
     except (ValueError, SearchTimeoutError):
         return None
+    return scored(plan, record)
+
+
+def scored(plan: Reassignment | None, record: JobRecord) -> Reassignment | None:
+    """Return the plan with MAPA's scores of links, which run times may need, if the present placement has them."""
+    if plan is None or plan.placement is None or record.placement is None:
+        return plan
+    after = plan.placement
+    if "effective_bandwidth" not in record.placement.scores or after.job is None:
+        return plan
+    scores = link_scores(after.job.edges, after.gpus, after.topology)
+    return replace(plan, placement=replace(after, scores=scores))
 
 
 class ElasticJobs:
@@ -57,10 +72,13 @@ class ElasticJobs:
     def __bool__(self) -> bool:
         return bool(self._records)
 
-    def larger(self, now: float, pause: float) -> Iterator[tuple[JobRecord, Reassignment]]:
+    def larger(
+        self, now: float, pause: float, allowed: Callable[[JobRecord, int], bool] | None
+    ) -> Iterator[tuple[JobRecord, Reassignment]]:
         """Yield the running jobs for whose further tasks there is room, the oldest first, with the largest plan.
 
         pause: seconds that it takes; jobs that would not gain as many if they were faster in proportion are left out.
+        allowed: whether a job may have so many tasks; None allows all.
         """
         if self._full == self._cluster.native.num_changes:
             return
@@ -69,7 +87,9 @@ class ElasticJobs:
             for size in record.job.sizes:
                 if (record.end - now) * (size - held) <= pause * size or not self._cluster.num_free:
                     break
-                if size - held <= self._cluster.num_free and (plan := resized(record, size, self._cluster)):
+                if size - held > self._cluster.num_free or (allowed and not allowed(record, size)):
+                    continue
+                if plan := resized(record, size, self._cluster):
                     yield record, plan
                     break
         self._full = self._cluster.native.num_changes

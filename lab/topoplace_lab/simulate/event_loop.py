@@ -238,7 +238,7 @@ class _Run:
         if queue.num_waiting and (self.ticks.due(now) if self.ticks else changed):
             self._schedule(now)
             self._make_way(now)
-        if not queue.num_waiting:
+        if self.elastic and queue.head is None:
             self._grow(now)
         running.update(now)
         if self.monitoring:
@@ -290,17 +290,15 @@ class _Run:
 
     def _make_way(self, now: float) -> None:
         """Let elastic jobs shrink as long as the first job that waits can then start."""
-        while self.elastic and self.queue.num_waiting:
-            plans = self.elastic.making_way(self.queue.head)
-            if not plans:
-                break
+        while self.elastic and (head := self.queue.head) and (plans := self.elastic.making_way(head)):
             for record, plan in plans:
                 self._resize(record, plan, now)
             self._schedule(now)
 
     def _grow(self, now: float) -> None:
         """Let elastic jobs grow that end sooner then."""
-        for record, plan in self.elastic.larger(now, self.recovery.restart_s):
+        allowed = self.queue.may_grow if isinstance(self.queue, DisciplineQueue) else None
+        for record, plan in self.elastic.larger(now, self.recovery.restart_s, allowed):
             if self._is_sooner(record, plan, now):
                 self._resize(record, plan, now)
 

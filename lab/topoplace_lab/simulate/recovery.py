@@ -11,7 +11,7 @@ from topoplace.errors import SearchTimeoutError
 from topoplace.moving import MoveCosts, repair
 from topoplace.placement import Placement
 from topoplace.text_formats.csv_rows import MAX_NUMBER
-from topoplace_lab.simulate.elastic_jobs import resized
+from topoplace_lab.simulate.elastic_jobs import resized, scored
 from topoplace_lab.simulate.interruptions import changes
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ class Recovery:
         """
         job_id, placement = record.job_id, None
         if self.way == "repair" and (
-            plan := self._repair(record, lost, cluster) or self._smaller(record, cluster)
+            plan := scored(self._repair(record, lost, cluster), record) or self._smaller(record, cluster)
         ):
             plan.carry_out(cluster)
             return plan.placement

@@ -27,8 +27,8 @@ class Queue(Protocol):
     num_waiting: int
 
     @property
-    def head(self) -> JobRecord:
-        """Return the first job; there must be one."""
+    def head(self) -> JobRecord | None:
+        """Return the first job that waits for GPUs; None if there is none."""
         ...
 
     @property
@@ -82,9 +82,9 @@ class PlannedQueue:
         self._staying: set[str] = set()
 
     @property
-    def head(self) -> JobRecord:
-        """Return the first job; there must be one."""
-        return next(iter(self._records.values()))
+    def head(self) -> JobRecord | None:
+        """Return the first job; None if there is none."""
+        return next(iter(self._records.values()), None)
 
     def runs(self, record: JobRecord) -> None:
         """Record a job that runs before time 0; ValueError if a plan later moves or pre-empts it."""

@@ -300,7 +300,8 @@ class QueueWalk:
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
         """Return the outcome of a job; if it starts, allocate its placement.
 
-        An elastic job starts with the largest number of tasks with which it can; else the outcome is that of the least.
+        An elastic job starts with the largest number of tasks that fits, wherever that is; else the outcome is that of
+        the least.
         """
         if entry.job.elastic is None:
             return self._decided(entry)
@@ -318,7 +319,7 @@ class QueueWalk:
         if not self.can_defer(job):
             # Only a head that blocks the queue needs to know whether it can ever run.
             return policy.why_never(job, self._view) if self.head_blocks else None
-        awaited = policy.awaited(job, self._cluster)
+        awaited = job if job.elastic else policy.awaited(job, self._cluster)
         if awaited is not job and entry.postponed < FOR_EVER:
             found = self._tried(entry, awaited)
             if isinstance(found, Placement):

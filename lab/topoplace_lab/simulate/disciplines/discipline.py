@@ -134,9 +134,15 @@ class DisciplineQueue:
         """The number of the cluster's changes for which `_refused` and `_others` hold."""
 
     @property
-    def head(self) -> JobRecord:
-        """Return the first job; there must be one."""
-        return next(self._in_order())
+    def head(self) -> JobRecord | None:
+        """Return the first job that is within the quota of its group; None if there is none."""
+        jobs = (record for record in self._in_order() if self._shares.within_quota(record.submitted.least))
+        return next(jobs, None)
+
+    def may_grow(self, record: JobRecord, num_tasks: int) -> bool:
+        """Return True if a running job with so many tasks is within the quota of its group."""
+        placed = self._running[record.job_id][1].placement
+        return self._shares.within_quota(record.submitted.with_tasks(num_tasks).job, len(placed.gpus))
 
     def submit(self, job: JobRecord) -> None:
         """Add a job."""
@@ -159,7 +165,7 @@ class DisciplineQueue:
 
     def force_head(self, now: float) -> Decided[JobRecord]:
         """Reject the first job, which does not start on an idle cluster."""
-        head = self.head
+        head = next(self._in_order())
         decided: Decided[JobRecord] = Decided([], [])
         self._reject(head, why_not(head.submitted.least, self._policy_for(head), self._cluster), decided)
         return decided

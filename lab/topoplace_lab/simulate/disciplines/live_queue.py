@@ -90,9 +90,9 @@ class LiveQueue(Generic[Job]):
         self._next_number = 0
 
     @property
-    def head(self) -> Job:
-        """Return the oldest job; there must be one."""
-        return self._kinds[0].jobs[0][1]
+    def head(self) -> Job | None:
+        """Return the oldest job; None if there is none."""
+        return self._kinds[0].jobs[0][1] if self._kinds else None
 
     @property
     def wakes(self) -> float:
