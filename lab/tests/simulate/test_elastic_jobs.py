@@ -247,3 +247,23 @@ def test_traces_and_files_of_results_keep_sizes(tmp_path: Path) -> None:
 def test_a_recovery_needs_failures_or_elastic_jobs() -> None:
     with pytest.raises(ValueError, match="recovery: without failures and elastic jobs, no job restarts"):
         run(Workload([TWO], [0], [1]), recovery=Recovery())
+
+
+class Planning:
+    """A policy that decides as another one, by plans alone."""
+
+    def __init__(self, inner: tp.Policy) -> None:
+        self.name, self.place, self.explain, self.plan = inner.name, inner.place, inner.explain, inner.plan
+
+
+@settings(max_examples=10)
+@given(
+    st.lists(st.tuples(JOBS, st.integers(0, 900), st.integers(1, 2000)), min_size=1, max_size=8),
+    st.sampled_from(["best-fit", "fcfs"]),
+)
+def test_queues_that_follow_plans_decide_the_same(
+    jobs: list[tuple[tp.JobGraph, int, int]], name: str
+) -> None:
+    workload, policy = Workload(*map(list, zip(*jobs, strict=True))), tp.policies.get(name)
+    results = [simulate(RACKS, workload, one, performance=FixedTime()) for one in (policy, Planning(policy))]
+    assert results[0] == results[1]

@@ -20,7 +20,7 @@ from topoplace.engine import one_maker
 from topoplace.engine.effort import Effort
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import FOR_EVER, Explanation, Plan, QueuedJob
-from topoplace.engine.queueing import Outcome, checked_queue, walk
+from topoplace.engine.queueing import Outcome, checked_queue, sizes_to_try, walk
 from topoplace.engine.requirements import always_honoured, cannot_honour
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
@@ -306,7 +306,7 @@ class QueueWalk:
         if entry.job.elastic is None:
             return self._decided(entry)
         outcome: Outcome = None
-        for size in entry.job.sizes:
+        for size in sizes_to_try(entry.job, self._num_free):
             outcome = self._decided(_resized(entry, size))
             if isinstance(outcome, Placement):
                 break

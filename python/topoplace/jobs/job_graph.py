@@ -45,7 +45,8 @@ class JobGraph:
     Patterns with edges of weight 1 are `ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce` and
     `independent`. `parallel` and `from_collectives` build training jobs; `joined` combines the jobs of several roles.
     `from_edges`, `from_matrix` and `from_networkx` read any graph; `from_traffic` and `from_nccl_log` read what a job
-    did. Add requirements with `with_`. Job graphs are immutable, hashable and picklable.
+    did. Add requirements with `with_`, and change the number of tasks with `with_tasks`. Job graphs are immutable,
+    hashable and picklable.
 
     Raises:
         JobGraphError: Names the invalid argument, index and value.

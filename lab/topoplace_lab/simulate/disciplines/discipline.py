@@ -13,6 +13,7 @@ from topoplace import _checks
 from topoplace.engine.confined import confined
 from topoplace.engine.driver import without_limits
 from topoplace.engine.machine_policy import MachinePolicy
+from topoplace.engine.queueing import sizes_to_try
 from topoplace.engine.reservations import (
     Reservation,
     Timetable,
@@ -201,7 +202,7 @@ class DisciplineQueue:
     def _forms(self, decided: Decided[JobRecord]) -> Iterator[tuple[JobRecord, JobGraph]]:
         """Yield the admitted jobs, an elastic one with each number of tasks until it starts, the largest first."""
         for record in self._admitted(decided):
-            for size in record.job.sizes:
+            for size in sizes_to_try(record.job, self._cluster.num_free):
                 job = record.submitted.with_tasks(size).job
                 if record.job_id in self._waiting and self._shares.within_quota(job):
                     yield record, job
@@ -315,7 +316,7 @@ class DisciplineQueue:
         An elastic job gets the largest number of tasks with which it starts now, else the least.
         """
         if record.job.elastic is not None:
-            for size in record.job.sizes:
+            for size in sizes_to_try(record.job, self._cluster.num_free):
                 if found := self._reserved_as(record, record.job.with_tasks(size), timetable, now):
                     return found
             return self._reserved_as(record, record.submitted.least, timetable)
