@@ -83,16 +83,19 @@ class ElasticJobs:
         if self._full == self._cluster.native.num_changes:
             return
         for record in self._running():
-            held = len(self._cluster.gpus_of(record.job_id))
-            for size in record.job.sizes:
-                if (record.end - now) * (size - held) <= pause * size or not self._cluster.num_free:
-                    break
-                if size - held > self._cluster.num_free or (allowed and not allowed(record, size)):
-                    continue
-                if plan := resized(record, size, self._cluster):
-                    yield record, plan
-                    break
+            sizes = (n for n in self._growths(record, now, pause) if allowed is None or allowed(record, n))
+            plans = (resized(record, size, self._cluster) for size in sizes)
+            if plan := next(filter(None, plans), None):
+                yield record, plan
         self._full = self._cluster.native.num_changes
+
+    def _growths(self, record: JobRecord, now: float, pause: float) -> Iterator[int]:
+        """Yield the sizes to which a running job may gain by growing on free GPUs, the largest first."""
+        held = len(self._cluster.gpus_of(record.job_id))
+        for size in record.job.sizes:
+            gain = (record.end - now) * (size - held) / size
+            if gain > pause and size - held <= self._cluster.num_free:
+                yield size
 
     def making_way(self, head: JobRecord) -> list[tuple[JobRecord, Reassignment]]:
         """Return plans with which jobs shrink so that the first job that waits can start with its least size.
@@ -109,28 +112,30 @@ class ElasticJobs:
             if self._has_room(head):
                 return []
             for record in reversed(list(self._running())):
-                if record.job.priority > head.job.priority:
-                    continue
-                for plan in self._smaller(record, head.submitted.least.num_tasks):
-                    with self._cluster.what_if():
-                        plan.carry_out(self._cluster)
-                        if self._has_room(head):
-                            return [*plans, (record, plan)]
+                for plan in self._smaller(record, head):
+                    if self._has_room(head, plan):
+                        return [*plans, (record, plan)]
                     if plan.placement and len(plan.placement.gpus) == record.job.sizes[-1]:
                         plan.carry_out(self._cluster)
                         plans.append((record, plan))
         return []
 
-    def _has_room(self, head: JobRecord) -> bool:
+    def _has_room(self, head: JobRecord, plan: Reassignment | None = None) -> bool:
+        """Return True if a job could start with its least size, after a plan."""
         policy = confined(self._policy, head.submitted.excluded)
-        return policy.place(head.submitted.least, self._cluster) is not None
+        with self._cluster.what_if():
+            if plan is not None:
+                plan.carry_out(self._cluster)
+            return policy.place(head.submitted.least, self._cluster) is not None
 
-    def _smaller(self, record: JobRecord, needed: int) -> Iterator[Reassignment]:
+    def _smaller(self, record: JobRecord, head: JobRecord) -> Iterator[Reassignment]:
         """Yield plans for fewer tasks of a running job, the most first: those that free enough GPUs, and the least."""
-        held = len(self._cluster.gpus_of(record.job_id))
+        if record.job.priority > head.job.priority:
+            return
+        held, least = len(self._cluster.gpus_of(record.job_id)), record.job.sizes[-1]
+        enough = self._cluster.num_free + held - head.submitted.least.num_tasks
         for size in record.job.sizes:
-            is_enough = self._cluster.num_free + held - size >= needed
-            if size < held and (is_enough or size == record.job.sizes[-1]):
+            if size < held and (size <= enough or size == least):
                 plan = resized(record, size, self._cluster)
                 if plan is not None:
                     yield plan

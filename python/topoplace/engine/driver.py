@@ -284,7 +284,7 @@ class QueueWalk:
         job = entry.job
         kind = self._policy.kind_of(job, self._view), job.elastic
         refused = self._refusal(job) is not None
-        waits = not refused and self._policy.awaited(job, self._cluster) is not job
+        waits = not refused and self._awaited(job) is not job
         seconds = _power_of_two(entry.requested_time) if waits else None
         if self._asks_all_alike:
             return kind, refused, seconds
@@ -319,7 +319,7 @@ class QueueWalk:
         if not self.can_defer(job):
             # Only a head that blocks the queue needs to know whether it can ever run.
             return policy.why_never(job, self._view) if self.head_blocks else None
-        awaited = job if job.elastic else policy.awaited(job, self._cluster)
+        awaited = self._awaited(job)
         if awaited is not job and entry.postponed < FOR_EVER:
             found = self._tried(entry, awaited)
             if isinstance(found, Placement):
@@ -328,6 +328,10 @@ class QueueWalk:
                 return policy.why_awaits(job, self._cluster)
             return self._tried(entry, job, may_wait=True)
         return self._tried(entry, job)
+
+    def _awaited(self, job: JobGraph) -> JobGraph:
+        """Return what the policy calls `awaited`; an elastic job waits for no certain GPUs."""
+        return job if job.elastic else self._policy.awaited(job, self._cluster)
 
     def _waits(self, entry: QueuedJob | WaitingJob, other: Placement | None = None) -> bool:
         """Return True if a job still waits for what the policy calls `awaited`; the jobs of a kind wait equally long.

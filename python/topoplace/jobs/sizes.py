@@ -23,8 +23,9 @@ def step_of(job: JobGraph) -> int:
         return job.degrees.replica * job.degrees.expert
     if not job.num_tasks:
         raise JobGraphError("a job without tasks has no other size")
-    if job.stated_collectives or job.roles or (job.edges and not _is_pattern(job)):
-        what = "roles" if job.roles else "collectives" if job.stated_collectives else "edges"
+    edges = () if _is_pattern(job) else job.edges
+    own = {"roles": job.roles, "collectives": job.stated_collectives, "edges": edges}
+    if what := next((name for name, stated in own.items() if stated), ""):
         raise JobGraphError(
             f"{job.name!r} has {what} of its own, which say nothing about another number of tasks"
         )

@@ -78,11 +78,10 @@ class RepairSearch:
     ) -> None:
         """Store the arguments.
 
-        gpus: the former GPU of each task; -1 for a task without one. end: when the search ends, in seconds of
-        `time.monotonic`. lost: the GPUs that tasks must leave; they leave those that the cluster does not offer, too.
-        policy: that of a fresh placement, by default the default one. one_by_one: False does not compare
-        assignments task by task. Raise ValueError for a requirement that is not honoured, a machine that allocates its
-        GPUs only in fixed partitions, or levels of groups that cross.
+        gpus: the former GPU of each task; -1 for none. end: when the search ends, in seconds of `time.monotonic`. lost:
+        the GPUs that tasks must leave; they leave those that the cluster does not offer, too. policy: that of a fresh
+        placement, by default the default one. one_by_one: False compares no assignments task by task. Raise ValueError
+        for a requirement that is not honoured, a machine with GPUs in fixed partitions, or levels of groups that cross.
         """
         self._room = RepairRoom(job, gpus, cluster, lost, policy or LeastTime())
         self._one_by_one = one_by_one

@@ -154,8 +154,7 @@ class StepTime:
         """
         job, alone = placed.stated, placed.alone
         elsewhere = () if self.measured_on is None else self.measured_on.derived(_Times).best(job)
-        own = () if placed.job is not job and placed.best else (alone,)
-        found = elsewhere or (*placed.best, *own)
+        found = elsewhere or placed.alternatives
         if alone.tflop_per_s and self._measured_step(job) is None and all(one.tflop_per_s for one in found):
             return min(
                 found, key=lambda one: self._step_s(self._parts(job, one, one.seconds)[0], one.seconds)
@@ -203,6 +202,11 @@ class _Placed(NamedTuple):
     """The same on the best GPUs of each speed; none if they are not known."""
     ports: tuple[int, ...]
     """The ports that it may share with other jobs."""
+
+    @property
+    def alternatives(self) -> Sequence[_Speeds]:
+        """Return the speeds of which the best is that of the base time: also its own, if it is in that form."""
+        return self.best if self.best and self.job is not self.stated else (*self.best, self.alone)
 
 
 def _placed(job: SubmittedJob, placement: Placement) -> _Placed | None:
