@@ -13,7 +13,7 @@ from topoplace.jobs import groups
 from topoplace.jobs.collectives import Collective, summed_edges
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
 from topoplace.jobs.parallel import Degrees
-from topoplace.jobs.parallel_traffic import Traffic
+from topoplace.jobs.parallel_traffic import VOLUMES, Traffic
 from topoplace.jobs.requirements import FIELDS
 
 FORMAT: Final = "topoplace.jobgraph"
@@ -52,10 +52,9 @@ def written(job: JobGraph) -> str:
 def _written_degrees(degrees: Degrees) -> dict[str, Any]:
     record = _different(degrees)
     if degrees.traffic is not None:
-        record["traffic"] = {
-            name: dict(value) if isinstance(value, tuple) else value
-            for name, value in _different(degrees.traffic).items()
-        }
+        traffic = _different(degrees.traffic)
+        volumes = {name: dict(traffic[name]) for name in VOLUMES if name in traffic}
+        record["traffic"] = traffic | volumes
     return record
 
 
