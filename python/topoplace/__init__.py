@@ -92,6 +92,8 @@ _OF_VALUES = {
     "launched": "launch.launchers:launched",
     "numactl": "launch.environment:numactl",
     "parsed_job": "jobs.job_json:parsed",
+    "resized_job": "jobs.sizes:resized",
+    "sizes_of_job": "jobs.sizes:sizes_of",
     "parsed_rates": "topology.links.nccl_rates_json:parsed",
     "parsed_topology": "topology.topology_json:parsed",
     "placed_again": "moving.staying:placed_again",

@@ -79,6 +79,32 @@ def test_what_is_left_of_a_domain_goes_first() -> None:
     assert plan.given_back == (8,)
 
 
+def test_gpus_out_of_service_are_given_back_first() -> None:
+    broken = RACKS.with_unhealthy([9])
+    cluster = tp.Cluster(broken)
+    cluster.allocate("other", [16])
+    cluster.record("gang", tp.Placement(tuple(range(16)), topology=broken), tp.JobGraph.ring(16))
+    for size, given_back in ((15, [9]), (8, list(range(8, 16)))):
+        plan = tp.resize("gang", cluster, tp.JobGraph.ring(size))
+        assert plan is not None
+        assert list(plan.given_back) == given_back
+        assert not plan.replaced
+
+
+@given(st.integers(1, 16), st.integers(1, 24), st.sampled_from(["ring", "clique", "star"]))
+def test_a_plan_that_compares_less_moves_no_more(before: int, after: int, pattern: str) -> None:
+    make = getattr(tp.JobGraph, pattern)
+    cluster = started(make(before), (3, 17))
+    plan = tp.resize("gang", cluster, make(after), further=False)
+    assert plan is not None
+    assert plan.placement is not None
+    assert not plan.replaced
+    assert len(plan.added) == max(0, after - before)
+    assert plan.time == pytest.approx(plan.placement.time)
+    plan.carry_out(cluster)
+    assert len(cluster.gpus_of("gang")) == after
+
+
 def test_a_job_with_cpus_gets_those_of_the_new_tasks() -> None:
     cluster = tp.Cluster(RACKS, tp.HostResources(cpus=40, memory_gb=512))
     job = tp.JobGraph.ring(8).with_(cpus=16)
@@ -103,6 +129,8 @@ def test_wrong_arguments_are_named() -> None:
         tp.resize("none", cluster, tp.JobGraph.ring(4))
     with pytest.raises(ValueError, match="job = 8 is not a JobGraph"):
         tp.resize("gang", cluster, 8)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="further = 1"):
+        tp.resize("gang", cluster, tp.JobGraph.ring(4), further=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="job has no tasks: release the job instead"):
         tp.resize("gang", cluster, tp.JobGraph.without_gpus(cpus=1))
     with pytest.raises(ValueError, match="job: repairs do not honour spread"):

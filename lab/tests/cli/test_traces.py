@@ -119,6 +119,18 @@ def test_a_simulation_in_which_no_job_can_run_says_so_and_fails(
     assert call(*command, "--jobs", trace).code == 0
 
 
+def test_an_elastic_job_of_a_trace_does_not_wait(call: Call, here: Path) -> None:
+    waits: dict[str, tuple[float, float]] = {}
+    for least in ("", "2"):
+        rows = f"a,0,6,3600,ring,\nb,60,8,36000,ring,{least}\n"
+        (here / "elastic.csv").write_text("job_id,submit_s,num_gpus,duration_s,pattern,min_gpus\n" + rows)
+        options = "--jobs elastic.csv --policy least-time --performance fixed --json"
+        found = json.loads(call("simulate", "dgx1-v100", *options.split()).out)
+        waits[least] = found["wait_max"], found["makespan"]
+    # b does 3540 of 4 * 36000 s on 2 GPUs, restarts in 300 s, and goes on on all 8.
+    assert waits == {"": (3540, 39600), "2": (0, 3600 + 300 + 36000 - 3540 / 4)}
+
+
 def test_an_error_about_missing_columns_names_map(call: Call, tmp_path: Path) -> None:
     trace = tmp_path / "own.csv"
     trace.write_text("job_id,submit_s,gpus,duration_s\na,0,2,10\n")

@@ -103,7 +103,7 @@ class Beginning:
 
     def why_never(self, submitted: SubmittedJob) -> str:
         """Return why a job does not fit even after all running jobs that end have finished; "" if it does."""
-        job = submitted.job.with_(min_utility=0.0)  # a policy may give up on utility in the end
+        job = submitted.least.with_(min_utility=0.0)  # a policy may give up on utility in the end
         key = job, submitted.excluded
         if key not in self._known:
             policy = confined(self._policy, submitted.excluded)

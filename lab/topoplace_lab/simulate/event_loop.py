@@ -24,6 +24,7 @@ from topoplace.engine.policy import Policy
 from topoplace.text_formats.csv_rows import MAX_NUMBER
 from topoplace_lab.simulate.beginning import Beginning, cluster_of, running_before
 from topoplace_lab.simulate.disciplines.discipline import Discipline, DisciplineQueue
+from topoplace_lab.simulate.elastic_jobs import ElasticJobs
 from topoplace_lab.simulate.failures import Failures, Outages
 from topoplace_lab.simulate.interruptions import History, MoveTimes
 from topoplace_lab.simulate.metrics import JobRecord, Result
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
     from topoplace.cluster.hosts import GivenHosts
+    from topoplace.moving import Reassignment
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
     from topoplace_lab.simulate.disciplines.live_queue import Decided
@@ -74,9 +76,9 @@ def simulate(
 
     On a cluster, which does not change, running jobs keep their GPUs until they end; they slow others down, but are in
     no figure. Jobs that would not fit even after the last end are rejected at once.
-
     A plan may move running jobs, which keep their work, and pre-empt them: back to their place in the queue. A job that
     the policy rejects, or does not start although it is first in the queue and no job runs, is recorded as rejected.
+    Elastic jobs grow and shrink; see `simulate.elastic_jobs`.
 
     Args:
         hosts: CPUs and memory of the machines, as for `Cluster`; a policy that ignores them allocates none.
@@ -91,7 +93,7 @@ def simulate(
             takes the policy's own order.
         seconds_left: Seconds until each job that runs on the cluster ends, by id; others never end.
         failures: How often parts fail. That stops the jobs on a part, which is out of service until it is repaired.
-        recovery: How jobs then go on; `Recovery()` by default.
+        recovery: How jobs then go on, and what a change of size takes; `Recovery()` by default.
 
     Raises:
         TypeError: If the policy's `plan` returns something that is no `Plan`.
@@ -178,6 +180,7 @@ class _Run:
         self.outages: Outages | None = None
         """The failures of parts; None if none fail."""
         self.recovery = Recovery()
+        self.elastic = ElasticJobs(self.records, policy, cluster)
         self.num_failures = 0
         """The failures since a job has ended."""
 
@@ -190,15 +193,15 @@ class _Run:
 
     def let_fail(self, failures: Failures | None, recovery: Recovery | None, seed: int) -> None:
         """Let parts fail, unless that is None, and jobs recover; ValueError names what cannot be simulated then."""
-        if failures is None:
-            if recovery is not None:
-                raise ValueError("recovery: without failures, no job recovers")
-            return
-        _checks.instance(failures, Failures, "failures", ValueError)
         if recovery is not None:
             _checks.instance(recovery, Recovery, "recovery", ValueError)
             self.recovery = recovery
+        if failures is None and recovery is not None and not self.elastic:
+            raise ValueError("recovery: without failures and elastic jobs, no job restarts")
         self.recovery.hold_spares(self.cluster)
+        if failures is None:
+            return
+        _checks.instance(failures, Failures, "failures", ValueError)
         if self.beginning:
             if self.beginning.records:
                 raise ValueError("failures: jobs that run before have no known work, so that none is lost")
@@ -235,6 +238,9 @@ class _Run:
             changed = True
         if queue.num_waiting and (self.ticks.due(now) if self.ticks else changed):
             self._schedule(now)
+            self._make_way(now)
+        if self.elastic and queue.head is None:
+            self._grow(now)
         running.update(now)
         if self.monitoring:
             self.monitoring.measure(now)
@@ -282,6 +288,41 @@ class _Run:
             if not decided.start and not decided.reject:
                 self._follow(queue.force_head(now), now)
         queue.count_deferred()
+
+    def _make_way(self, now: float) -> None:
+        """Let elastic jobs shrink as long as the first job that waits can then start."""
+        while self.elastic and (head := self.queue.head) and (plans := self.elastic.making_way(head)):
+            for record, plan in plans:
+                self._resize(record, plan, now)
+            self._schedule(now)
+
+    def _grow(self, now: float) -> None:
+        """Let elastic jobs grow that end sooner then."""
+        allowed = self.queue.may_grow if isinstance(self.queue, DisciplineQueue) else None
+        for record, plan in self.elastic.larger(now, self.recovery.restart_s, allowed):
+            if self._is_sooner(record, plan, now):
+                self._resize(record, plan, now)
+
+    def _is_sooner(self, record: JobRecord, plan: Reassignment, now: float) -> bool:
+        """Return True if a running job ends sooner if it is resized, at its present speed next to others."""
+        assert record.placement is not None
+        assert plan.placement is not None
+        before, after = (self._run_time(record.submitted, one) for one in (record.placement, plan.placement))
+        pause = self.recovery.pause(record.job_id, record.placement, plan.placement)
+        return pause * before < (record.end - now) * (before - after)
+
+    def _resize(self, record: JobRecord, plan: Reassignment, now: float) -> None:
+        """Let a running job go on with another number of tasks; it writes a checkpoint and loses no work."""
+        assert record.placement is not None
+        assert plan.placement is not None
+        pause = self.recovery.pause(record.job_id, record.placement, plan.placement)
+        self._stop(record, now)
+        plan.carry_out(self.cluster)
+        if isinstance(self.queue, DisciplineQueue):
+            self.queue.ended(record)
+        self._start_again(record, plan.placement, now, pause)
+        if isinstance(self.queue, DisciplineQueue):
+            self.queue.goes_on(record, now)
 
     def _follow(self, decided: Decided[JobRecord], now: float) -> None:
         for job_id in decided.preempt:
@@ -389,7 +430,8 @@ class _Run:
         """Let a job that was stopped go on with the work that is left, after a pause in seconds."""
         history = record.history
         assert history is not None
-        seconds = history.resume(now, self._run_time(record.submitted, placement), pause)
+        run_time = self._run_time(record.submitted, placement)
+        seconds = history.resume(now, run_time, pause, len(placement.gpus))
         record.placement, record.end = placement, now + seconds
         record.run_time = history.ran + seconds
         self.running.start(record, now, seconds)
@@ -397,7 +439,7 @@ class _Run:
             self.monitoring.started(record, now)
 
     def _run_time(self, entry: SubmittedJob, placement: Placement) -> float:
-        seconds = self.performance.run_time(entry, placement, self.random)
+        seconds = self.performance.run_time(entry.on(placement), placement, self.random)
         if type(seconds) is float and 0.0 < seconds <= MAX_NUMBER:
             return seconds
         what = f"performance: run time of {entry.job_id!r}"

@@ -61,6 +61,6 @@ def fragmentation_series(
         for job_id in end.get(time, ()):
             cluster.release(job_id)
         for record, stay in begin.get(time, ()):
-            cluster.allocate(record.job_id, stay.placement, record.job)
+            cluster.allocate(record.job_id, stay.placement, record.submitted.on(stay.placement).job)
         rows.append((time, *gpus_left(cluster, common)))
     return np.array(rows, dtype=_COLUMNS)

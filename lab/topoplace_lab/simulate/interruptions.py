@@ -41,6 +41,24 @@ class Stay(NamedTuple):
     start: float
     end: float
 
+    @property
+    def gpu_seconds(self) -> float:
+        """Return the number of GPUs times the seconds."""
+        return len(self.placement.gpus) * (self.end - self.start)
+
+
+def changes(before: Placement, after: Placement) -> list[tuple[int, int]]:
+    """Return the GPUs before and after of the tasks that changed theirs.
+
+    If a job has another number of tasks then, those that it gave up or got are none of them, and others are matched in
+    the order of their GPUs.
+    """
+    if len(before.gpus) == len(after.gpus):
+        return [(old, new) for old, new in zip(before.gpus, after.gpus, strict=True) if old != new]
+    left, taken = set(before.gpus) - set(after.gpus), set(after.gpus) - set(before.gpus)
+    surplus = len(before.gpus) - len(after.gpus)
+    return list(zip(sorted(left)[max(0, surplus) :], sorted(taken)[max(0, -surplus) :], strict=True))
+
 
 @dataclass(slots=True)
 class History:
@@ -65,6 +83,8 @@ class History:
     """Seconds of all such pauses."""
     lost: float = 0.0
     """Seconds of run time whose work was lost."""
+    wasted: float = 0.0
+    """GPU seconds of pauses and of lost work."""
     failures: list[Failure] = field(default_factory=list["Failure"])
 
     @property
@@ -86,22 +106,26 @@ class History:
         still_paused = max(0.0, left - self.work)
         ran = now - self.since - (self.pause - still_paused)
         self.paused -= still_paused
+        self.wasted -= still_paused * len(placement.gpus)
         self.stays.append(Stay(placement, self.since, now))
         if not self.work:
             return
         left = min(left, self.work)
         lost = (self.work - left) % checkpoint_every if checkpoint_every else 0.0
         if lost:
-            self.lost += ran * lost / (self.work - left)
+            lost_s = ran * lost / (self.work - left)
+            self.lost += lost_s
+            self.wasted += lost_s * len(placement.gpus)
         self.left *= (left + lost) / self.work
 
     def start_over(self) -> None:
         """Lose all work of the stays until now."""
         self.left = 1.0
         self.lost = self.ran - self.paused
+        self.wasted = sum(stay.gpu_seconds for stay in self.stays)
 
-    def resume(self, now: float, run_time: float, pause: float) -> float:
-        """Begin a stay and return how long it takes at full speed.
+    def resume(self, now: float, run_time: float, pause: float, num_gpus: int) -> float:
+        """Begin a stay on so many GPUs and return how long it takes at full speed.
 
         run_time: seconds of the whole job on its new GPUs. pause: seconds before the job goes on.
         """
@@ -109,4 +133,5 @@ class History:
         self.since, self.run_time, self.work = now, run_time, self.left * run_time
         self.pause = pause
         self.paused += pause
+        self.wasted += pause * num_gpus
         return self.work + pause

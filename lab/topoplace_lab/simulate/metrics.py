@@ -19,7 +19,7 @@ from topoplace.engine.requirements import NOT_HONOURED
 from topoplace.errors import require_package
 from topoplace.topology.links.link_kinds import NVLINKS, LinkKind
 from topoplace_lab.simulate.failures import domains
-from topoplace_lab.simulate.interruptions import History, Stay
+from topoplace_lab.simulate.interruptions import History, Stay, changes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -96,6 +96,22 @@ class JobRecord:
             return tuple(history.stays)
         return (*history.stays, Stay(self.placement, history.since, self.end))
 
+    @property
+    def gpu_seconds(self) -> float:
+        """Return the GPU seconds that the job held, each GPU counted by the job's share of it."""
+        if self.job.elastic is not None and self.placement:
+            return self.job.gpu_share * sum(stay.gpu_seconds for stay in self.stays)
+        return self.run_time * (self.job.num_tasks * self.job.gpu_share)
+
+    @property
+    def wasted_gpu_seconds(self) -> float:
+        """Return those of them in which the job lost work or restarted."""
+        if self.history is None:
+            return 0.0
+        if self.job.elastic is not None:
+            return self.job.gpu_share * self.history.wasted
+        return (self.history.lost + self.history.paused) * (self.job.num_tasks * self.job.gpu_share)
+
     def __eq__(self, other: object) -> bool:
         """Compare all fields; two unknown times, which are NaN, are equal."""
         return self._compared() == other._compared() if isinstance(other, JobRecord) else NotImplemented
@@ -130,11 +146,13 @@ class Result:
         - slowdown: run_time / base time (the job's run time alone), SC'17's QoS slowdown; 1 means no loss.
           slowdown_with_wait: (wait + run_time) / base time. Both are 1 if the base time is 0.
         - min_utility, num_gpus, gpu_fraction, bandwidth_sensitive, profile: properties of the job.
+          num_gpus is that of the job as submitted, if it is elastic.
         - gpus: tuple of GPUs in task order. scores: nested column with a field for each score of the placements.
         - postponed: number of points in time at which the policy deferred the job (`Plan.defer`). rejected: the
-          reason, empty for jobs that ran. moves, preemptions, failures: how often the job was moved, pre-empted, and
-          stopped by a failure. tasks_moved: how many of its tasks changed GPU, over all of these. lost: run time whose
-          work was lost.
+          reason, empty for jobs that ran. moves, preemptions, failures, resizes: how often the job was moved,
+          pre-empted, stopped by a failure, and got another number of GPUs. tasks_moved: how many of its tasks changed
+          GPU, over all of these. lost: run time whose work was lost. gpu_seconds: what it held, shared GPUs by their
+          shares.
 
         For jobs that never ran, gpus is (), and scores, slowdowns and times except submit are NaN. A score that a
         placement does not have is NaN too.
@@ -151,8 +169,10 @@ class Result:
                 ("moves", "i4"),
                 ("preemptions", "i4"),
                 ("failures", "i4"),
+                ("resizes", "i4"),
                 ("tasks_moved", "i8"),
                 ("lost", "f8"),
+                ("gpu_seconds", "f8"),
             ),
             ("scores", [(name, "f8") for name in names]),
         ]
@@ -207,11 +227,8 @@ class Result:
         finished = ran[ran["rejected"] == ""]
         begin = float(self.jobs["submit"].min()) if len(self.jobs) else 0.0
         makespan = float(ran["end"].max()) - begin if len(ran) else math.nan
-        gpus = ran["num_gpus"] * ran["gpu_fraction"]
-        busy = float((ran["run_time"] * gpus).sum())
-        paused = [
-            record.history.paused if record.history else 0.0 for record in self.records if record.placement
-        ]
+        busy = float(ran["gpu_seconds"].sum())
+        wasted = float(np.sum([record.wasted_gpu_seconds for record in self.records if record.placement]))
         return {
             "makespan": makespan,
             "throughput": len(finished) / makespan * 3600 if makespan else math.nan,
@@ -227,7 +244,7 @@ class Result:
             "rejected": float(len(self.jobs) - len(finished)),
             **_quantiles("sensitive_run_time", finished["run_time"][finished["bandwidth_sensitive"]]),
             **_quantiles("sensitive_effective_bandwidth", score_of(self.sensitive, "effective_bandwidth")),
-            "goodput": 1.0 - float(((ran["lost"] + paused) * gpus).sum()) / busy if busy else math.nan,
+            "goodput": 1.0 - wasted / busy if busy else math.nan,
             "failures": float(ran["failures"].sum()),
             "tasks_moved": float(ran["tasks_moved"].sum()),
             "repaired_in_rack": self.repaired_in_rack(),
@@ -258,8 +275,9 @@ class Result:
         """
         total = over_nvlink = 0.0
         for record in self.records:
-            for gpus, seconds in _held(record):
-                for a, b, _ in record.submitted.job.edges:
+            for placement, seconds in _held(record):
+                gpus = placement.gpus
+                for a, b, _ in record.submitted.on(placement).job.edges:
                     link = self.topology.link(gpus[a], gpus[b])
                     total += seconds
                     over_nvlink += seconds * (link.kind in _OVER_NVLINK)
@@ -363,38 +381,48 @@ def _row(record: JobRecord, score_names: Iterable[str]) -> tuple[object, ...]:
         placement.gpus if placement else (),
         *(record.postponed, record.rejected),
         *_interruptions(record),
+        record.gpu_seconds,
         tuple(scores.get(name, math.nan) for name in score_names),
     )
 
 
-def _interruptions(record: JobRecord) -> tuple[int, int, int, int, float]:
+def _interruptions(record: JobRecord) -> tuple[int, int, int, int, int, float]:
     """Return the columns of `Result.jobs` about a job that did not run in one go."""
     history = record.history
     if history is None:
-        return 0, 0, 0, 0, 0.0
+        return 0, 0, 0, 0, 0, 0.0
     moved = sum(len(pairs) for _, pairs in _changes(record))
-    return history.num_moves, history.num_preemptions, len(history.failures), moved, history.lost
+    sizes = [len(stay.placement.gpus) for stay in record.stays]
+    resizes = sum(a != b for a, b in pairwise(sizes))
+    return (
+        history.num_moves,
+        history.num_preemptions,
+        len(history.failures),
+        resizes,
+        moved,
+        history.lost,
+    )
 
 
 def _changes(record: JobRecord) -> Iterator[tuple[float, list[tuple[int, int]]]]:
     """Yield when each stay but the last ended, and the GPUs before and after of the tasks that then changed theirs."""
     for before, after in pairwise(record.stays):
-        pairs = zip(before.placement.gpus, after.placement.gpus, strict=True)
-        yield before.end, [(old, new) for old, new in pairs if old != new]
+        yield before.end, changes(before.placement, after.placement)
 
 
 def _set_stay(row: np.void, stay: Stay) -> None:
     """Write a stay into a row of `Result.jobs`."""
     row["start"], row["end"], row["run_time"] = stay.start, stay.end, stay.end - stay.start
-    row["gpus"] = stay.placement.gpus
+    row["gpus"], row["num_gpus"] = stay.placement.gpus, len(stay.placement.gpus)
+    row["gpu_seconds"] = stay.gpu_seconds * row["gpu_fraction"]
 
 
-def _held(record: JobRecord) -> Iterator[tuple[tuple[int, ...], float]]:
-    """Yield the GPUs that a job held, and for how many seconds."""
+def _held(record: JobRecord) -> Iterator[tuple[Placement, float]]:
+    """Yield the placements of a job, and for how many seconds it held each."""
     if record.history:
-        yield from ((stay.placement.gpus, stay.end - stay.start) for stay in record.stays)
+        yield from ((stay.placement, stay.end - stay.start) for stay in record.stays)
     elif record.placement:
-        yield record.placement.gpus, record.run_time
+        yield record.placement, record.run_time
 
 
 def _slowdown(seconds: float, base_time: float) -> float:

@@ -34,7 +34,7 @@ class Monitoring:
         if not self._running:
             self._ticks.due(now)  # while no job ran, nothing was measured
         sent: defaultdict[int, float] = defaultdict(float)
-        for machine, load in self._model.sent(record.submitted, record.placement):
+        for machine, load in self._model.sent(record.submitted.on(record.placement), record.placement):
             sent[machine] += load
         self._running[record.job_id] = record, dict(sent)
 
@@ -48,7 +48,7 @@ class Monitoring:
         del self._running[record.job_id]
         if record.history:
             return
-        job, remote = record.job, len(record.placement.remote)
+        job, remote = record.submitted.on(record.placement).job, len(record.placement.remote)
         self._observer.finished(
             FinishedRun(record.job_id, job.profile, job.num_tasks, remote, record.start, now)
         )

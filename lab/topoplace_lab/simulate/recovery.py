@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from operator import ne
 from typing import TYPE_CHECKING, Final, Literal, get_args
 
 from topoplace import _checks
@@ -14,6 +13,8 @@ from topoplace.moving import MoveCosts, repair
 from topoplace.moving.leaving import naming
 from topoplace.placement import Placement
 from topoplace.text_formats.csv_rows import MAX_NUMBER
+from topoplace_lab.simulate.elastic_jobs import resized, scored
+from topoplace_lab.simulate.interruptions import changes
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -36,9 +37,11 @@ class Recovery:
     Args:
         way: "repair": by `topoplace.repair`, which moves few tasks. "place-again": all tasks where the policy places
             the job now. "queue": from its place in the queue. Jobs that find no GPUs in the first two ways, or have a
-            requirement that repairs do not honour, wait in the queue, too.
+            requirement that repairs do not honour, wait in the queue, too. An elastic job goes on with fewer tasks if
+            it finds no GPUs for all, in any way.
         checkpoint_every: Seconds of work between checkpoints: a job loses what it did since the last one. 0 for none.
-        restart_s: Seconds for which a job holds its GPUs before it goes on.
+        restart_s: Seconds for which a job holds its GPUs before it goes on; also if an elastic job gets another number
+            of tasks, before which it writes a checkpoint.
         costs: Seconds more for a job of which tasks move: `move`, and `move_per_gpu` for each of these tasks, whose
             checkpoint is on another machine. None for none.
         step_s: Seconds of a training step. With it, a repair has the least cost of moves and of communication in the
@@ -88,7 +91,7 @@ class Recovery:
 
     def pause(self, job_id: str, before: Placement, after: Placement) -> float:
         """Return the seconds for which a job holds its new GPUs before it goes on."""
-        moved = sum(map(ne, before.gpus, after.gpus))
+        moved = len(changes(before, after))
         return self.restart_s + (self.costs.of(job_id, moved)[0] if self.costs and moved else 0.0)
 
     def replaced(
@@ -99,15 +102,26 @@ class Recovery:
         It holds no GPU then. Also return the jobs that had to leave spares, which hold none, either.
         """
         job_id, placement = record.job_id, None
-        if self.way == "repair" and (plan := self._repair(record, lost, cluster)):
+        if self.way == "repair" and (
+            plan := scored(self._repair(record, lost, cluster), record) or self._smaller(record, cluster)
+        ):
             plan.carry_out(cluster)
             return plan.placement, plan.others.keys()
         cluster.release(job_id)
-        if self.way == "place-again":
-            placement = confined(policy, record.submitted.excluded).place(record.job, cluster)
-        if placement is not None:
-            cluster.allocate(job_id, placement, record.job)
+        confined_policy = confined(policy, record.submitted.excluded)
+        for size in record.job.sizes if self.way == "place-again" else ():
+            job = record.submitted.with_tasks(size).job
+            if (placement := confined_policy.place(job, cluster)) is not None:
+                cluster.allocate(job_id, placement, job)
+                break
         return placement, ()
+
+    @staticmethod
+    def _smaller(record: JobRecord, cluster: Cluster) -> Reassignment | None:
+        """Return the plan that leaves an elastic job as many tasks as possible; None if there is none."""
+        held = len(cluster.gpus_of(record.job_id))
+        plans = (resized(record, size, cluster) for size in record.job.sizes if size < held)
+        return next(filter(None, plans), None)
 
     def _repair(self, record: JobRecord, lost: Collection[int], cluster: Cluster) -> Reassignment | None:
         """Return a plan that gives all tasks GPUs, on machines that the job may use; None if there is none."""

@@ -118,7 +118,7 @@ class _Job:
 
     def __init__(self, record: JobRecord, placement: Placement, now: float, seconds: float) -> None:
         self.record = record
-        self.submitted = record.submitted
+        self.submitted = record.submitted.on(placement)
         self.index = record.submitted.index
         self.placement = placement
         self.places: Sequence[int] = ()

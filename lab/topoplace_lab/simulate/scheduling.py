@@ -27,6 +27,11 @@ class Queue(Protocol):
     num_waiting: int
 
     @property
+    def head(self) -> JobRecord | None:
+        """Return the first job that waits for GPUs; None if there is none."""
+        ...
+
+    @property
     def wakes(self) -> float:
         """Return the time in seconds of the next decision even if no job arrives or ends; infinity for never."""
         ...
@@ -76,6 +81,11 @@ class PlannedQueue:
         self._deferred: set[str] = set()
         self._staying: set[str] = set()
 
+    @property
+    def head(self) -> JobRecord | None:
+        """Return the first job; None if there is none."""
+        return next(iter(self._records.values()), None)
+
     def runs(self, record: JobRecord) -> None:
         """Record a job that runs before time 0; ValueError if a plan later moves or pre-empts it."""
         self._staying.add(record.job_id)
@@ -108,7 +118,9 @@ class PlannedQueue:
         head = next(iter(self._jobs.values()))
         decided = self._follow(_forced(head, self._policy, self._cluster, now))
         if head.job_id in self._jobs:
-            decided.reject.append((self._take(head.job_id), why_not(head.job, self._policy, self._cluster)))
+            record = self._take(head.job_id)
+            reason = why_not(record.submitted.least, self._policy, self._cluster)
+            decided.reject.append((record, reason))
         return decided
 
     def count_deferred(self) -> None:
@@ -191,7 +203,8 @@ class StartedQueue(LiveQueue[JobRecord]):
         for _, placement in plan.start:
             _allocate(record.job_id, record.job, placement, self._policy, self._cluster)
             return Decided([(record, placement)], [])
-        reason = plan.reject[0][1] if plan.reject else why_not(head.job, self._policy, self._cluster)
+        least = record.submitted.least
+        reason = plan.reject[0][1] if plan.reject else why_not(least, self._policy, self._cluster)
         return Decided([], [(record, reason)])
 
 
@@ -221,6 +234,8 @@ def age(record: JobRecord) -> tuple[float, int]:
 def _allocate(job_id: str, job: JobGraph, placement: Placement, policy: Policy, cluster: Cluster) -> None:
     """Allocate a placement of a plan; ValueError if it does not have one GPU per task, PolicyError if it is none."""
     check_answer(placement, Placement, policy, "plan")
+    if job.elastic is not None and len(placement.gpus) in job.sizes:
+        job = job.with_tasks(len(placement.gpus))
     if len(placement.gpus) != job.num_tasks:
         raise ValueError(
             f"policy {policy.name!r}: {len(placement.gpus)} GPUs for {job_id!r}, which has {job.num_tasks} tasks"

@@ -20,7 +20,7 @@ from topoplace.engine import one_maker
 from topoplace.engine.effort import Effort
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.plan import FOR_EVER, Explanation, Plan, QueuedJob
-from topoplace.engine.queueing import Outcome, checked_queue, walk
+from topoplace.engine.queueing import Outcome, checked_queue, sizes_to_try, walk
 from topoplace.engine.requirements import always_honoured, cannot_honour
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels import WorkBudget
@@ -224,7 +224,8 @@ class PolicyDriver(ABC):
 
         Jobs that do not fit even the idle cluster, or have a requirement that cannot be honoured, are rejected; a
         policy with `out_of_order` may reject the former only later, when enough GPUs are free to try them. Without
-        `out_of_order`, no job starts before an older one that waits. The cluster is not changed afterwards.
+        `out_of_order`, no job starts before an older one that waits. An elastic job starts with the largest number of
+        tasks that fits. The cluster is not changed afterwards.
 
         Args:
             now: Time in seconds, on the clock of the jobs' submission times.
@@ -299,8 +300,9 @@ class QueueWalk:
         job.
         """
         job = entry.job
-        kind, refused = self._policy.kind_of(job, self._view), self._refusal(job) is not None
-        waits = not refused and self._policy.awaited(job, self._cluster) is not job
+        kind = self._policy.kind_of(job, self._view), job.elastic
+        refused = self._refusal(job) is not None
+        waits = not refused and self._awaited(job) is not job
         seconds = _power_of_two(entry.requested_time) if waits else None
         if self._asks_all_alike:
             return kind, refused, seconds, job.is_preemptible
@@ -315,14 +317,28 @@ class QueueWalk:
             failures.begin(self._cluster.native.num_changes)
 
     def decide(self, entry: QueuedJob | WaitingJob) -> Outcome:
-        """Return the outcome of a job; if it starts, allocate its placement."""
+        """Return the outcome of a job; if it starts, allocate its placement.
+
+        An elastic job starts with the largest number of tasks that fits, wherever that is; else the outcome is that of
+        the least.
+        """
+        if entry.job.elastic is None:
+            return self._decided(entry)
+        outcome: Outcome = None
+        for size in sizes_to_try(entry.job, self._num_free):
+            outcome = self._decided(_resized(entry, size))
+            if isinstance(outcome, Placement):
+                break
+        return outcome
+
+    def _decided(self, entry: QueuedJob | WaitingJob) -> Outcome:
         job, policy = entry.job, self._policy
         if job.requirements and (refusal := self._refusal(job)):
             return refusal
         if not self.can_defer(job):
             # Only a head that blocks the queue needs to know whether it can ever run.
             return policy.why_never(job, self._view) if self.head_blocks else None
-        awaited = policy.awaited(job, self._cluster)
+        awaited = self._awaited(job)
         if awaited is not job and entry.postponed < FOR_EVER:
             found = self._tried(entry, awaited)
             if isinstance(found, Placement):
@@ -331,6 +347,10 @@ class QueueWalk:
                 return policy.why_awaits(job, self._cluster)
             return self._tried(entry, job, may_wait=True)
         return self._tried(entry, job)
+
+    def _awaited(self, job: JobGraph) -> JobGraph:
+        """Return what the policy calls `awaited`; an elastic job waits for no certain GPUs."""
+        return job if job.elastic else self._policy.awaited(job, self._cluster)
 
     def _waits(self, entry: QueuedJob | WaitingJob, other: Placement | None = None) -> bool:
         """Return True if a job still waits for what the policy calls `awaited`; the jobs of a kind wait equally long.
@@ -399,6 +419,14 @@ class QueueWalk:
         if self._always_honoured.issuperset(job.requirements):
             return None
         return self._policy.refusal_of(job, self._cluster)
+
+
+def _resized(entry: QueuedJob | WaitingJob, num_tasks: int) -> QueuedJob:
+    """Return a waiting job with another number of tasks, with which it takes longer in proportion."""
+    seconds = entry.requested_time * entry.job.num_tasks / num_tasks
+    return QueuedJob(
+        entry.job_id, entry.job.with_tasks(num_tasks), entry.submit_time, entry.postponed, seconds
+    )
 
 
 def _power_of_two(seconds: float) -> float | None:

@@ -46,6 +46,13 @@ class WaitingJob(Protocol):
         ...
 
 
+def sizes_to_try(job: JobGraph, num_free: int) -> tuple[int, ...]:
+    """Return the numbers of tasks with which a job may start on free GPUs, the largest first, or the least one."""
+    if job.elastic is None or job.takes_parts:
+        return job.sizes
+    return tuple(size for size in job.sizes if size <= num_free) or job.sizes[-1:]
+
+
 Outcome = Placement | Refusal | None
 """The decision about a queued job: its placement, its refusal, or None if it waits without a reason."""
 

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     import networkx as nx
     from numpy.typing import ArrayLike, NDArray
 
+    from topoplace.jobs.parallel import Degrees
     from topoplace.jobs.parallel_traffic import Traffic
     from topoplace.kernels import Graph, JobCollectives
 
@@ -33,6 +34,8 @@ EdgeSpec = tuple[int, int] | tuple[int, int, float]
 """An edge as an argument: (a, b) of weight 1, or (a, b, weight)."""
 _parsed: Callable[[str | bytes], JobGraph] = above("parsed_job")
 _written: Callable[[JobGraph], str] = above("written_job")
+_resized: Callable[[JobGraph, int], JobGraph] = above("resized_job")
+_sizes_of: Callable[[JobGraph], tuple[int, ...]] = above("sizes_of_job")
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,8 @@ class JobGraph:
     Patterns with edges of weight 1 are `ring`, `chain`, `star`, `tree`, `clique`, `mesh`, `torus`, `allreduce` and
     `independent`. `parallel` and `from_collectives` build training jobs; `joined` combines the jobs of several roles.
     `from_edges`, `from_matrix` and `from_networkx` read any graph; `from_traffic` and `from_nccl_log` read what a job
-    did. Add requirements with `with_`. Job graphs are immutable, hashable and picklable.
+    did. Add requirements with `with_`, and change the number of tasks with `with_tasks`. Job graphs are immutable,
+    hashable and picklable.
 
     Raises:
         JobGraphError: Names the invalid argument, index and value.
@@ -121,6 +125,10 @@ class JobGraph:
     """The name and the number of tasks of each role of a job from `joined`; `dimensions` has the tasks themselves."""
     tflop: float | None = None
     """10¹² floating-point operations in a step of the task that computes most; None if unknown."""
+    degrees: Degrees | None = None
+    """How `parallel` divides the job, from which its collectives follow; None for other jobs."""
+    elastic: tuple[int, int] | None = None
+    """The least and the largest number of tasks with which the job can run, see `sizes`; None for its own number."""
 
     @property
     def gpu_thousandths(self) -> int:
@@ -151,7 +159,9 @@ class JobGraph:
         for field, check in FIELDS.items():
             keep(self, field, check(getattr(self, field), field))
         self._keep_inner_levels()
-        if self.stated_collectives != ():
+        if self.degrees is not None:
+            self._keep_degrees(self.degrees)
+        elif self.stated_collectives != ():
             self._keep_collectives(self.stated_collectives)
         if self.roles != ():
             stated = {one.dimension for one in self.collectives}
@@ -159,6 +169,7 @@ class JobGraph:
 
             keep(self, "roles", roles.checked_roles(self.roles, self.num_tasks, stated))
         self._refuse_contradiction()
+        self._refuse_other_sizes()
 
     # ---- patterns ------------------------------------------------------------------------------------------
 
@@ -317,7 +328,7 @@ class JobGraph:
         *,
         tensor: int = 1,
         pipeline: int = 1,
-        data: int = 1,
+        data: int | tuple[int, int] = 1,
         context: int = 1,
         expert: int = 1,
         traffic: Traffic | None = None,
@@ -329,7 +340,8 @@ class JobGraph:
         Args:
             tensor: Number of tasks among which each layer is divided.
             pipeline: Number of stages into which the layers are divided.
-            data: Number of tasks that do the same with other data.
+            data: Number of tasks that do the same with other data. (4, 12) makes an elastic job of 12 that can run with
+                4 or more, see `sizes`.
             context: Number of tasks among which each sequence is divided.
             expert: Number of consecutive data ranks among which the experts are divided; a divisor of `data`.
             traffic: What the model moves and computes in a step; None means 1 GB for each collective.
@@ -340,15 +352,26 @@ class JobGraph:
         """
         from topoplace.jobs import parallel
 
-        degrees = parallel.Degrees(
-            tensor=tensor, pipeline=pipeline, data=data, context=context, expert=expert
+        least, most = parallel.data_range(data)
+        degrees, smallest = (
+            parallel.Degrees(
+                tensor=tensor,
+                pipeline=pipeline,
+                data=degree,
+                context=context,
+                expert=expert,
+                traffic=traffic,
+                order=order,
+            )
+            for degree in (most, least)
         )
         return cls(
             degrees.num_tasks,
             (),
             name,
-            stated_collectives=tuple(degrees.collectives(traffic, order)),
-            tflop=degrees.tflop(traffic),
+            tflop=degrees.tflop,
+            degrees=degrees.without_tflop(),
+            elastic=(smallest.num_tasks, degrees.num_tasks),
         )
 
     @classmethod
@@ -411,8 +434,8 @@ class JobGraph:
     # ---- use -----------------------------------------------------------------------------------------------
 
     def with_(self, **requirements: Any) -> Self:
-        """Return a copy with some fields changed, by name: any field after `edges` except `stated_collectives` and
-        `roles`.
+        """Return a copy with some fields changed, by name: any field after `edges` except `stated_collectives`, `roles`
+        and `degrees`.
 
         Raises:
             JobGraphError: Names an unknown field, an invalid value, or requirements that exclude each other.
@@ -423,12 +446,13 @@ class JobGraph:
             requirements[field] = FIELDS[field](value, field)
         copy = object.__new__(type(self))
         vars(copy).update(vars(self) | requirements)
-        for kept in ("requirements", "_hash"):
+        for kept in ("requirements", "sizes", "_hash"):
             vars(copy).pop(kept, None)
         copy._keep_inner_levels()
         if copy.name != self.name and not PATTERN_KINDS.keys().isdisjoint((copy.name, self.name)):
             copy._keep_collectives(self.collectives)  # another name does not change what the tasks do
         copy._refuse_contradiction()
+        copy._refuse_other_sizes()
         return copy
 
     def grouped(
@@ -461,6 +485,32 @@ class JobGraph:
             found = blocks(self.num_tasks, groups)
         return self.with_(groups=(*self.groups, *(Group(tasks, within, prefer) for tasks in found)))
 
+    def with_tasks(self, num_tasks: int) -> JobGraph:
+        """Return the job with another number of tasks: of a job of `parallel` only the data dimension changes.
+
+        Other jobs are those of a pattern such as `ring`, or whose tasks do not communicate. CPUs, host memory and its
+        bandwidth, and processes change in proportion; other requirements stay. Groups must be those of a dimension,
+        consecutive blocks of one size, or of all tasks, and are made again.
+
+        Args:
+            num_tasks: For a job of `parallel`, a multiple of its tasks in a data rank, times `expert`; for an elastic
+                job, one of `sizes`.
+
+        Raises:
+            JobGraphError: Names a wrong number, or says why the job has no other size.
+        """
+        size = _checked_size(num_tasks, "num_tasks")
+        return self if size == self.num_tasks else _resized(self, size)
+
+    @cached_property
+    def sizes(self) -> tuple[int, ...]:
+        """Return the numbers of tasks with which the job can run, the largest first; one, unless the job is elastic.
+
+        A policy places a job as it is; `with_tasks` makes its smaller forms. In a queue (`Policy.plan`, `simulate`), an
+        elastic job starts with the largest number that fits.
+        """
+        return _sizes_of(self)
+
     def to_json(self) -> str:
         """Return the job graph as canonical JSON: equal job graphs give equal text."""
         return _written(self)
@@ -470,7 +520,7 @@ class JobGraph:
         """Return the names of the requirement fields whose value is not the default, such as `cpus`.
 
         Zero CPUs do not count. Fields that only describe a job are no requirements: `name`, `bandwidth_sensitive`,
-        `profile`, `priority`, `group` and `tflop`.
+        `profile`, `priority`, `group`, `tflop` and `elastic`.
         """
         stated = zip(REQUIREMENTS, _required(self), _DEFAULTS, strict=True)
         return tuple([name for name, value, default in stated if value and value != default])
@@ -557,6 +607,17 @@ class JobGraph:
         vars(job)["edges"] = edges
         return job
 
+    def _keep_degrees(self, degrees: Degrees) -> None:
+        """Write the collectives and edges of a job that `parallel` divides; no others may be given."""
+        from topoplace.jobs.parallel import Degrees
+
+        _checks.instance(degrees, Degrees, "degrees", JobGraphError)
+        if degrees.num_tasks != self.num_tasks:
+            raise JobGraphError(f"degrees have {degrees.num_tasks} tasks, the job has {self.num_tasks}")
+        if self.edges or self.stated_collectives:
+            raise JobGraphError("degrees and other edges or collectives exclude each other")
+        self._keep_collectives(degrees.collectives())
+
     def _keep_collectives(self, given: Iterable[Collective]) -> None:
         """Write the collectives, as () if they are implied, and without edges also what they carry."""
         stated = collectives.checked(given, self.num_tasks)
@@ -603,6 +664,11 @@ class JobGraph:
             raise JobGraphError(f"groups: task {task} is in a group, the job has {self.num_tasks} tasks")
         if self.processes > (most := max(self.num_tasks, 1)):
             raise JobGraphError(f"processes = {self.processes}: must be at most {most}, the number of tasks")
+
+    def _refuse_other_sizes(self) -> None:
+        """Raise JobGraphError if an elastic job cannot have each of its sizes, such as for its groups."""
+        if self.elastic is not None:
+            self.with_tasks(self.sizes[-1])
 
 
 def _made_pattern(cls: type[Any], name: str, sizes: tuple[int, ...]) -> Any:

@@ -12,6 +12,8 @@ from topoplace.errors import JobGraphError
 from topoplace.jobs import groups
 from topoplace.jobs.collectives import Collective, summed_edges
 from topoplace.jobs.job_graph import PATTERNS, JobGraph
+from topoplace.jobs.parallel import Degrees
+from topoplace.jobs.parallel_traffic import VOLUMES, Traffic
 from topoplace.jobs.requirements import FIELDS
 
 FORMAT: Final = "topoplace.jobgraph"
@@ -28,7 +30,7 @@ _GRIDS: Final[Mapping[str, Callable[[Any], JobGraph]]] = {"mesh": JobGraph.mesh,
 def written(job: JobGraph) -> str:
     """Return `job` as canonical JSON: ASCII, no blanks between values, keys sorted, default values left out.
 
-    Edges that the stated collectives imply are also left out.
+    Edges that the stated collectives imply, and collectives that `degrees` imply, are also left out.
     """
     record: dict[str, Any] = {"format": FORMAT, "version": VERSION}
     for name, default in _FIELDS.items():
@@ -36,11 +38,30 @@ def written(job: JobGraph) -> str:
             record[name] = value
     if job.groups:
         record["groups"] = groups.written(job.groups)
-    if stated := record.pop(_STATED, ()):
+    stated = record.pop(_STATED, ())
+    if job.degrees is not None:
+        record["degrees"] = _written_degrees(job.degrees)
+        record.pop("edges", None)
+    elif stated:
         record["collectives"] = [_written_collective(one) for one in stated]
         if job.edges == summed_edges(stated):
             record.pop("edges", None)
     return json.dumps(record, sort_keys=True, separators=(",", ":"))
+
+
+def _written_degrees(degrees: Degrees) -> dict[str, Any]:
+    record = _different(degrees)
+    if degrees.traffic is not None:
+        traffic = _different(degrees.traffic)
+        volumes = {name: dict(traffic[name]) for name in VOLUMES if name in traffic}
+        record["traffic"] = traffic | volumes
+    return record
+
+
+def _different(one: Degrees | Traffic) -> dict[str, Any]:
+    """Return the fields that are not as by default."""
+    stated = ((field, getattr(one, field.name)) for field in fields(one))
+    return {field.name: value for field, value in stated if value != field.default}
 
 
 def _written_collective(one: Collective) -> dict[str, Any]:
@@ -74,7 +95,28 @@ def _with_edges(record: dict[str, Any]) -> JobGraph:
     _refuse_unknown(record, {*_FIELDS, "collectives"} - {_STATED}, "num_tasks")
     record[_STATED] = tuple(_collectives(record.pop("collectives", ())))
     record["edges"] = _checks.sequence(record.get("edges", ()), "edges", JobGraphError)
+    if record.get("degrees") is not None:
+        record["degrees"] = _degrees(record["degrees"])
     return JobGraph(**record)
+
+
+def _degrees(stated: Any) -> Degrees:
+    given = _keyed(stated, Degrees, "degrees")
+    try:
+        if given.get("traffic") is not None:
+            given["traffic"] = Traffic(**_keyed(given["traffic"], Traffic, "traffic"))
+        return Degrees(**given)
+    except JobGraphError as error:
+        raise JobGraphError(f"degrees: {error}") from None
+
+
+def _keyed(stated: Any, kind: type[Degrees | Traffic], what: str) -> dict[str, Any]:
+    """Return a mapping whose keys are fields of `kind`; JobGraphError names another key."""
+    _checks.instance(stated, dict, what, JobGraphError)
+    known = {field.name for field in fields(kind)}
+    if unknown := sorted(stated.keys() - known):
+        raise JobGraphError(f"{what} has the unknown key {_checks.shown(unknown[0])}")
+    return dict(stated)
 
 
 def _collectives(listed: Any) -> Iterator[Collective]:

@@ -26,7 +26,8 @@ DEFAULT_KINDS: Final = {
     "pipeline": "send",
 }
 """The usual kind of collective of each dimension along which a job is divided."""
-_DIMENSIONS: Final = (*DEFAULT_KINDS, "expert_data")
+VOLUMES: Final = (*DEFAULT_KINDS, "expert_data")
+"""The fields of `Traffic` with GB by kind of collective."""
 _REDUCTIONS: Final = ("all_reduce", "all_gather", "reduce_scatter")
 _KINDS: Final = {"data": _REDUCTIONS, "expert_data": _REDUCTIONS, "pipeline": ("send",)}
 """The kinds that a dimension may have, if not all."""
@@ -110,7 +111,7 @@ class Traffic:
 
     def __post_init__(self) -> None:
         keep = object.__setattr__  # only this method may write: it brings the fields to canonical form
-        for dimension in _DIMENSIONS:
+        for dimension in VOLUMES:
             keep(self, dimension, _checked_volume(getattr(self, dimension), dimension))
         _checks.flag(self.sequence_parallel, "sequence_parallel", JobGraphError)
         keep(self, "virtual_stages", _number(self.virtual_stages, "virtual_stages"))

@@ -74,6 +74,17 @@ def _or_none(check: Check) -> Check:
     return lambda value, what: None if value is None else check(value, what)
 
 
+def _elastic(value: object, what: str) -> tuple[int, int] | None:
+    """Return the least and the largest number of tasks; None if they are equal."""
+    pair = _checks.ordered(value, what, JobGraphError)
+    if len(pair) != 2:
+        raise JobGraphError(f"{what} = {_checks.shown(pair)} is not (least, most)")
+    least, most = (_count(1, MAX_TASKS)(one, f"{what}[{i}]") for i, one in enumerate(pair))
+    if least > most:
+        raise JobGraphError(f"{what} = {(least, most)}: the least is above the most")
+    return None if least == most else (least, most)
+
+
 def _models(value: object, what: str) -> str | tuple[str, ...]:
     """Return one model as a string, and several different ones as a tuple; JobGraphError if there is none."""
     if isinstance(value, str):
@@ -92,6 +103,7 @@ _DESCRIPTIONS: Final[Mapping[str, Check]] = {
     "priority": _priority,
     "group": _or_none(_text),
     "tflop": _or_none(tflop),
+    "elastic": _or_none(_elastic),
 }
 _REQUIREMENTS: Final[Mapping[str, Check]] = {
     "min_utility": _utility,

@@ -138,10 +138,11 @@ class BrokenJob:
         """Return how the job goes on without the data replicas that lost the most tasks; None if it cannot."""
         gpus, replicas = self.gpus, self._replicas()
         hit = sum(any(gpus[task] in self.lost for task in tasks) for tasks in replicas)
+        least = self.job.elastic[0] if self.job.elastic else 1
         for count in range(1, min(hit + 1, len(replicas))):
-            if time.monotonic() > self.end:
-                break
             removed = {task for tasks in replicas[:count] for task in tasks}
+            if time.monotonic() > self.end or len(gpus) - len(removed) < least:
+                break
             rest, old = without(self.job, removed), [gpu for i, gpu in enumerate(gpus) if i not in removed]
             with suppress(SearchTimeoutError):
                 found = RepairSearch(rest, old, self.cluster, self.end, self.lost).whole()

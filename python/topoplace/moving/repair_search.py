@@ -78,15 +78,18 @@ class RepairSearch:
         end: float,
         lost: Collection[int] = (),
         policy: LeastTime | None = None,
+        *,
+        one_by_one: bool = True,
     ) -> None:
         """Store the arguments.
 
-        gpus: the former GPU of each task; -1 for a task without one. end: when the search ends, in seconds of
-        `time.monotonic`. lost: the GPUs that tasks must leave; they leave those that the cluster does not offer, too.
-        policy: that of a fresh placement, by default the default one. Raise ValueError for a requirement that is not
-        honoured, a machine that allocates its GPUs only in fixed partitions, or levels of groups that cross.
+        gpus: the former GPU of each task; -1 for none. end: when the search ends, in seconds of `time.monotonic`. lost:
+        the GPUs that tasks must leave; they leave those that the cluster does not offer, too. policy: that of a fresh
+        placement, by default the default one. one_by_one: False compares no assignments task by task. Raise ValueError
+        for a requirement that is not honoured, a machine with GPUs in fixed partitions, or levels of groups that cross.
         """
         self._room = RepairRoom(job, gpus, cluster, lost, policy or LeastTime())
+        self._one_by_one = one_by_one
         self._job, self._old, self._cluster, self._end = job, tuple(gpus), cluster, end
         self._held = [gpu for gpu in gpus if gpu >= 0]
         self._is_open = False
@@ -176,7 +179,7 @@ class RepairSearch:
         if not self._job.edges:
             return Found(tuple(gpus), 0.0, bound, {}, is_fastest=True)
         with suppress(DeadlineError), self.limited():
-            if self._are_few(len(moved)) and (best := self._fastest(len(moved))):
+            if self._one_by_one and self._are_few(len(moved)) and (best := self._fastest(len(moved))):
                 return Found(best, self.seconds(best), bound, {}, is_fastest=True)
             best, seconds = self._improved(gpus, moved)
             return Found(best, seconds, bound, {})
@@ -200,9 +203,10 @@ class RepairSearch:
                 seconds = self._tried(best, unit, there, seconds)
                 if seconds * SAME <= enough:
                     return tuple(best), seconds
-        return self._one_by_one(best, moved, min(seconds, self.seconds(best)), enough)
+        seconds = min(seconds, self.seconds(best))
+        return self._alone(best, moved, seconds, enough) if self._one_by_one else (tuple(best), seconds)
 
-    def _one_by_one(
+    def _alone(
         self, best: list[int], moved: Sequence[int], seconds: float, enough: float
     ) -> tuple[tuple[int, ...], float]:
         """Move each task to another GPU while that is faster, until the time is `enough`; return GPUs and time."""

@@ -37,7 +37,7 @@ class RepairFront:
     """True if it is proven that no other repair has fewer moves than a plan and, within 1 %, no longer time."""
     smaller: Reassignment | None = None
     """If tasks are in `unrepaired`: how the job goes on with as few data replicas less as are found to suffice. None if
-    it has no data replicas to give up, divides experts among them, or a host divided its CPUs.
+    it has no data replicas to give up, divides experts among them, a host divided its CPUs, or `elastic` forbids it.
     """
     waiting: Reassignment | None = None
     """As jobs in `soon` end, the first plan that repairs more tasks than the first of `plans`, moves fewer, or moves as

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Final, NamedTuple
 
-from topoplace.cluster.hosts import cpus_of, millicpus
+from topoplace.errors import JobGraphError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.jobs.requirements import FIELDS
+from topoplace.jobs.sizes import amounts
 
 _OF_ROLES: Final = ("tensor", "context", "pipeline")
 """The dimensions in which tasks differ in what they do; those of equal coordinates do the same with other data."""
@@ -40,8 +42,14 @@ def roles_of(job: JobGraph) -> Roles:
 
 
 def without(job: JobGraph, removed: Collection[int]) -> JobGraph:
-    """Return the job without some tasks, with as much of everything for each of the others, which keep their order."""
+    """Return the job without some tasks, with as much of everything for each of the others, which keep their order.
+
+    A job of `JobGraph.parallel` that loses as many tasks as replicas have loses replicas, which are all alike.
+    """
     kept = [task for task in range(job.num_tasks) if task not in removed]
+    if job.degrees is not None and len(kept) % job.degrees.replica == 0:
+        with suppress(JobGraphError):  # its groups may be uneven
+            return job.with_tasks(len(kept))
     number = {task: i for i, task in enumerate(kept)}
 
     def left(tasks: Sequence[int]) -> tuple[int, ...]:
@@ -49,12 +57,6 @@ def without(job: JobGraph, removed: Collection[int]) -> JobGraph:
 
     collectives = [replace(one, tasks=left(one.tasks)) for one in job.collectives if len(left(one.tasks)) > 1]
     groups = (replace(one, tasks=left(one.tasks)) for one in job.groups if left(one.tasks))
-    share = len(kept) / job.num_tasks
-    changed = {
-        "groups": tuple(groups),
-        "cpus": job.cpus and cpus_of(int(millicpus(job.cpus) * share)),
-        "memory_gb": job.memory_gb and job.memory_gb * share,
-        "processes": max(1, int(job.processes * share)),
-    }
+    changed = {"groups": tuple(groups), "elastic": None, **amounts(job, len(kept))}
     found = JobGraph.from_collectives(len(kept), collectives)
     return found.with_(**{name: getattr(job, name) for name in FIELDS} | changed)

@@ -20,16 +20,20 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 
-def resize(job_id: str, cluster: Cluster, job: JobGraph, *, timeout: float = 10.0) -> Reassignment | None:
+def resize(
+    job_id: str, cluster: Cluster, job: JobGraph, *, further: bool = True, timeout: float = 10.0
+) -> Reassignment | None:
     """Return the plan that moves the fewest tasks so that a running job goes on as `job`, with more or fewer tasks.
 
     A task of `job` stays on the GPU of the former task with its coordinates (tensor, context, pipeline and data), or
-    with its number if the jobs have no such dimensions or other ones. A job that shrinks gives back whole domains where
-    it can: those that are idle then, outermost levels first. The tasks that go on keep their order. The cluster is not
-    changed.
+    with its number if the jobs have no such dimensions or other ones. A job that shrinks gives back GPUs out of service
+    first, then whole domains where it can: those that are idle then, outermost levels first. The tasks that go on keep
+    their order. The cluster is not changed.
 
     Args:
-        job: The job afterwards, with all its requirements.
+        job: The job afterwards, with all its requirements; see `JobGraph.with_tasks`.
+        further: False compares no GPUs for new tasks one by one: the job may communicate longer, the plan is found
+            sooner, in hundredths of a second.
         timeout: Seconds after which the best plan found so far is returned.
 
     Returns:
@@ -41,6 +45,7 @@ def resize(job_id: str, cluster: Cluster, job: JobGraph, *, timeout: float = 10.
         SearchTimeoutError: `timeout` has passed before any plan was found.
     """
     end = time.monotonic() + _checks.positive(timeout, "timeout", ValueError)
+    _checks.flag(further, "further", ValueError)
     before, gpus, shares = running(job_id, cluster)
     _checks.instance(job, JobGraph, "job", ValueError)
     if not job.num_tasks:
@@ -53,9 +58,9 @@ def resize(job_id: str, cluster: Cluster, job: JobGraph, *, timeout: float = 10.
         leave(job_id, cluster, gpus)
         old = _former(before, gpus, job, cluster)
         with naming("job"):
-            search = RepairSearch(job, old, cluster, end)
-        found = search.first()
-        if not found.is_whole:
+            search = RepairSearch(job, old, cluster, end, one_by_one=further)
+        found = search.whole()
+        if found is None:
             return None
     return plan_of(job_id, gpus, job, old, found.gpus, found.seconds, shares, cluster.topology)
 
@@ -83,10 +88,13 @@ def _staying(replicas: list[list[int]], now: Roles, cluster: Cluster) -> list[li
 def _given_back(replicas: Sequence[Sequence[int]], count: int, cluster: Cluster) -> set[int]:
     """Return which replicas, given by their GPUs, a job gives back: whole domains as far as possible.
 
-    On each level, outermost first, the largest domain that becomes idle goes first. What is left over comes from the
-    machines on which the job has the fewest tasks.
+    Those with the most GPUs out of service go first. On each level, outermost first, the largest domain that becomes
+    idle follows. What is left over comes from the machines on which the job has the fewest tasks.
     """
-    leaving: set[int] = set()
+    closed = set(cluster.out_of_service())
+    lost = [len(closed.intersection(replica)) for replica in replicas]
+    broken = sorted((i for i in range(len(lost)) if lost[i]), key=lambda i: -lost[i])
+    leaving = set(broken[:count])
     for domain_of in _domains(cluster.topology):
         for inside in _idle_then(replicas, domain_of, cluster):
             if len(inside - leaving) <= count - len(leaving):

@@ -13,6 +13,7 @@ from topoplace import _checks
 from topoplace.engine.confined import confined
 from topoplace.engine.driver import without_limits
 from topoplace.engine.machine_policy import MachinePolicy
+from topoplace.engine.queueing import sizes_to_try
 from topoplace.engine.reservations import (
     Reservation,
     Timetable,
@@ -133,6 +134,17 @@ class DisciplineQueue:
         self._version = -1
         """The number of the cluster's changes for which `_refused` and `_others` hold."""
 
+    @property
+    def head(self) -> JobRecord | None:
+        """Return the first job that is within the quota of its group; None if there is none."""
+        jobs = (record for record in self._in_order() if self._shares.within_quota(record.submitted.least))
+        return next(jobs, None)
+
+    def may_grow(self, record: JobRecord, num_tasks: int) -> bool:
+        """Return True if a running job with so many tasks is within the quota of its group."""
+        placed = self._running[record.job_id][1].placement
+        return self._shares.within_quota(record.submitted.with_tasks(num_tasks).job, len(placed.gpus))
+
     def submit(self, job: JobRecord) -> None:
         """Add a job."""
         self._waiting[job.job_id] = job
@@ -156,7 +168,7 @@ class DisciplineQueue:
         """Reject the first job, which does not start on an idle cluster."""
         head = next(self._in_order())
         decided: Decided[JobRecord] = Decided([], [])
-        self._reject(head, why_not(head.job, self._policy_for(head), self._cluster), decided)
+        self._reject(head, why_not(head.submitted.least, self._policy_for(head), self._cluster), decided)
         return decided
 
     # ---- who is next -----------------------------------------------------------------------------------------
@@ -176,16 +188,24 @@ class DisciplineQueue:
         """
         left = self._discipline.depth + 1
         for record in self._in_order():
-            job = record.job
+            job = record.submitted.least
             gpus, quota = job.num_tasks * job.gpu_share, self._discipline.quota(job.group)
             if gpus > quota:
                 reason = f"needs {gpus:g} GPUs, the quota of {job.group!r} is {quota:g}"
                 self._reject(record, Refusal(reason, permanent=True), decided)
-            elif self._shares.within_quota(record) and not self._is_impossible(record, decided):
+            elif self._shares.within_quota(job) and not self._is_impossible(record, decided):
                 yield record
                 left -= record.job_id in self._waiting
                 if not left:
                     return
+
+    def _forms(self, decided: Decided[JobRecord]) -> Iterator[tuple[JobRecord, JobGraph]]:
+        """Yield the admitted jobs, an elastic one with each number of tasks until it starts, the largest first."""
+        for record in self._admitted(decided):
+            for size in sizes_to_try(record.job, self._cluster.num_free):
+                job = record.submitted.with_tasks(size).job
+                if record.job_id in self._waiting and self._shares.within_quota(job):
+                    yield record, job
 
     # ---- who starts ------------------------------------------------------------------------------------------
 
@@ -197,13 +217,13 @@ class DisciplineQueue:
         first: _First | None = None
         spare = math.inf
         delaying: set[_Kind] = set()
-        for record in self._admitted(decided):
-            outlives = first is not None and end_of(now, _expected_seconds(record)) > first.start
-            if outlives and (whole_gpus(record.job) > spare or _kind(record) in delaying):
+        for record, job in self._forms(decided):
+            outlives = first is not None and end_of(now, _expected_seconds(record, job)) > first.start
+            if outlives and (whole_gpus(job) > spare or _kind(record, job) in delaying):
                 continue
-            placement = self._placed(record, now)
+            placement = self._placed(record, job, now)
             if placement is None:
-                if first is None:
+                if first is None and job == record.submitted.least:
                     if self._discipline.backfill == "none":
                         break
                     first, spare = self._first(record, now)
@@ -211,17 +231,17 @@ class DisciplineQueue:
             wanted = self._expected(record, placement, now)
             if first is None or not self._would_delay(first, wanted, now):
                 self._start(record, wanted, decided)
-                spare -= whole_gpus(record.job) if outlives else 0
+                spare -= whole_gpus(job) if outlives else 0
                 delaying.clear()
             else:
-                delaying.add(_kind(record))
+                delaying.add(_kind(record, job))
         if decided.start:
             self._refused.clear()  # a policy may like what is left better
         self._version = self._cluster.native.num_changes
 
-    def _placed(self, record: JobRecord, now: float) -> Placement | None:
-        """Return where a job starts now; None if it waits."""
-        job, policy = record.job, self._policy_for(record)
+    def _placed(self, record: JobRecord, job: JobGraph, now: float) -> Placement | None:
+        """Return where a job starts now as `job`; None if it waits."""
+        policy = self._policy_for(record)
         limited = awaited(job, policy, self._cluster)
         if limited is job:
             return self._found(job, record)
@@ -230,15 +250,15 @@ class DisciplineQueue:
             return without_limits(placement, job)
         if self._waits(record, now):
             return None
-        placement = self._others.get(_kind(record)) or self._found(job, record)
+        placement = self._others.get(kind := _kind(record, job)) or self._found(job, record)
         if placement is None or not self._waits(record, now, placement):
             return placement
-        self._others[_kind(record)] = placement
+        self._others[kind] = placement
         return None
 
     def _found(self, job: JobGraph, record: JobRecord) -> Placement | None:
         """Return where the policy places a job; it is not asked again about kinds that found no place."""
-        kind = job, record.submitted.excluded
+        kind = _kind(record, job)
         if kind in self._refused:
             return None
         placement = self._policy_for(record).place(job, self._cluster)
@@ -265,10 +285,11 @@ class DisciplineQueue:
         The GPUs that it waits for are reserved, if they ever come.
         """
         policy, running = self._policy_for(record), self._running_by_end(now)
-        job = awaited(record.job, policy, self._cluster)
+        least = record.submitted.least
+        job = awaited(least, policy, self._cluster)
         start = expected_start(job, running, policy, self._cluster)
-        if start == math.inf and job is not record.job:
-            job, start = record.job, expected_start(record.job, running, policy, self._cluster)
+        if start == math.inf and job is not least:
+            job, start = least, expected_start(least, running, policy, self._cluster)
         return _First(record, job, start), spare_gpus(job, start, running, self._cluster)
 
     def _would_delay(self, first: _First, wanted: Reservation, now: float) -> bool:
@@ -283,14 +304,22 @@ class DisciplineQueue:
         for number, record in enumerate(self._admitted(decided)):
             if number > last:
                 break
-            found = self._reserved(record, timetable)
+            found = self._reserved(record, timetable, now)
             if found is not None and found.start == now:
                 self._start(record, found, decided)
                 timetable.started(record.job_id)
         return len(decided.start) > num_started
 
-    def _reserved(self, record: JobRecord, timetable: Timetable) -> Reservation | None:
-        """Reserve the earliest time for a job: for the GPUs that it waits for, if they come before it takes others."""
+    def _reserved(self, record: JobRecord, timetable: Timetable, now: float) -> Reservation | None:
+        """Reserve the earliest time for a job: for the GPUs that it waits for, if they come before it takes others.
+
+        An elastic job gets the largest number of tasks with which it starts now, else the least.
+        """
+        if record.job.elastic is not None:
+            for size in sizes_to_try(record.job, self._cluster.num_free):
+                if found := self._reserved_as(record, record.job.with_tasks(size), timetable, now):
+                    return found
+            return self._reserved_as(record, record.submitted.least, timetable)
         limited = awaited(record.job, self._policy_for(record), self._cluster)
         seconds, excluded = _expected_seconds(record), record.submitted.excluded
         if limited is not record.job:
@@ -299,15 +328,25 @@ class DisciplineQueue:
                 return found._replace(job=record.job, placement=without_limits(found.placement, record.job))
         return timetable.reserve(record.job_id, record.job, seconds, excluded)
 
+    def _reserved_as(
+        self, record: JobRecord, job: JobGraph, timetable: Timetable, latest: float = math.inf
+    ) -> Reservation | None:
+        """Reserve the earliest time for a job in another form; None if that is after `latest`, or above its quota."""
+        if not self._shares.within_quota(job):
+            return None
+        seconds, excluded = _expected_seconds(record, job), record.submitted.excluded
+        return timetable.reserve(record.job_id, job, seconds, excluded, latest)
+
     def _is_impossible(self, record: JobRecord, decided: Decided[JobRecord]) -> bool:
         """Return True if a job can never run; it is then rejected."""
-        if _kind(record) in self._possible:
+        job = record.submitted.least
+        if (kind := _kind(record, job)) in self._possible:
             return False
-        refusal = self._policy_for(record).explain(record.job, self._cluster, top=1).refusal
+        refusal = self._policy_for(record).explain(job, self._cluster, top=1).refusal
         if refusal is not None and refusal.permanent:
             self._reject(record, refusal, decided)
             return True
-        self._possible.add(_kind(record))
+        self._possible.add(kind)
         return False
 
     def _last_that_fits(self, decided: Decided[JobRecord]) -> int:
@@ -315,9 +354,9 @@ class DisciplineQueue:
         fits: dict[_Kind, bool] = {}
         last = -1
         for number, record in enumerate(self._admitted(decided)):
-            kind = _kind(record)
+            kind = _kind(record, job := record.submitted.least)
             if kind not in fits:
-                fits[kind] = has_room(record.job, self._policy_for(record), self._cluster)
+                fits[kind] = has_room(job, self._policy_for(record), self._cluster)
             if fits[kind]:
                 last = number
         return last
@@ -326,7 +365,7 @@ class DisciplineQueue:
         return confined(self._policy, record.submitted.excluded)
 
     def _start(self, record: JobRecord, wanted: Reservation, decided: Decided[JobRecord]) -> None:
-        self._cluster.allocate(record.job_id, wanted.placement, record.job)
+        self._cluster.allocate(record.job_id, wanted.placement, wanted.job)
         self._hold(record, wanted)
         self._others.clear()
         self._leave(record)
@@ -372,19 +411,21 @@ class DisciplineQueue:
         return [*sorted([*first, *self._ends[len(first) : late]], key=_by_end), *self._ends[late:]]
 
     def _expected(self, record: JobRecord, placement: Placement, now: float) -> Reservation:
-        end = end_of(now, _expected_seconds(record))
-        return Reservation(record.job_id, record.job, placement, now, end)
+        job = record.submitted.on(placement).job
+        end = end_of(now, _expected_seconds(record, job))
+        return Reservation(record.job_id, job, placement, now, end)
 
 
 def _by_end(one: Reservation) -> tuple[float, str]:
     return one.end, one.job_id
 
 
-def _kind(record: JobRecord) -> _Kind:
-    return record.job, record.submitted.excluded
+def _kind(record: JobRecord, job: JobGraph) -> _Kind:
+    return job, record.submitted.excluded
 
 
-def _expected_seconds(record: JobRecord) -> float:
-    asked = record.submitted.requested_time
+def _expected_seconds(record: JobRecord, job: JobGraph | None = None) -> float:
+    """Return the seconds that are left of a job that runs as `job`; None for the job as it was submitted."""
+    form = record.submitted.with_tasks(job.num_tasks) if job is not None else record.submitted
     left = record.history.left if record.history else 1.0
-    return left * (record.submitted.base_time if math.isnan(asked) else asked)
+    return left * (form.base_time if math.isnan(form.requested_time) else form.requested_time)

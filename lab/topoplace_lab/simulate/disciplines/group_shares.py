@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from topoplace.cluster.cluster import Cluster
+    from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
     from topoplace_lab.simulate.metrics import JobRecord
 
@@ -43,9 +44,12 @@ class GroupShares:
         gpus = len(placement.gpus) * record.job.gpu_share
         self._held[record.job.group] += sign * np.array([gpus, cpus, memory_gb])
 
-    def within_quota(self, record: JobRecord) -> bool:
-        """Return True if the group's quota allows the job's GPUs in addition to those that the group holds."""
-        group, gpus = record.job.group, record.job.num_tasks * record.job.gpu_share
+    def within_quota(self, job: JobGraph, num_held: int = 0) -> bool:
+        """Return True if the group's quota allows the job's GPUs in addition to those that the group holds.
+
+        num_held: how many of these are the job's own.
+        """
+        group, gpus = job.group, (job.num_tasks - num_held) * job.gpu_share
         return bool(self._held[group][_GPUS] + gpus <= self._quota(group) + 1e-9)
 
     def dominant(self, group: str | None) -> float:

@@ -90,6 +90,11 @@ class LiveQueue(Generic[Job]):
         self._next_number = 0
 
     @property
+    def head(self) -> Job | None:
+        """Return the oldest job; None if there is none."""
+        return self._kinds[0].jobs[0][1] if self._kinds else None
+
+    @property
     def wakes(self) -> float:
         """Return the time in seconds of the next decision even if no job arrives or ends; infinity for never."""
         return self._rule.wakes if self.num_waiting else math.inf

@@ -15,8 +15,13 @@ if TYPE_CHECKING:
 
 
 def awaited(job: JobGraph, policy: Policy, cluster: Cluster) -> JobGraph:
-    """Return the job with the limits within which the policy lets it wait, or the job itself if there are none."""
-    return policy.awaited(job, cluster) if isinstance(policy, (PolicyDriver, Confined)) else job
+    """Return the job with the limits within which the policy lets it wait, or the job itself if there are none.
+
+    An elastic job does not wait for certain GPUs: it starts where it fits.
+    """
+    if job.elastic is not None or not isinstance(policy, (PolicyDriver, Confined)):
+        return job
+    return policy.awaited(job, cluster)
 
 
 def patience(

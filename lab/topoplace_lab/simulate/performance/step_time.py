@@ -59,6 +59,9 @@ class StepTime:
     slow down the jobs next to them. Jobs whose tasks do not communicate take their base time; with `tflop`, they take
     longer on slower GPUs.
 
+    An elastic job on r of its R tasks does the work of R: compute takes R / r times as long in a step, which
+    communicates as the r tasks do. b is that of R tasks.
+
     When a job starts or ends, the speed of the jobs that share a port with it changes. A flow counts on a port as
     long as its job runs, whether the job computes or communicates at that moment.
 
@@ -132,25 +135,26 @@ class StepTime:
 
     def slowdown_at(self, placed: _Placed, seconds: float) -> float:
         """Return the run time over the base time if communication takes this many seconds."""
-        job, base = placed.job, self._base(placed)
-        best = base.seconds
+        job, base = placed.stated, self._base(placed)
+        best, longer = base.seconds, job.num_tasks / max(1, placed.job.num_tasks)
         base_compute, rate = self._parts(job, base, best)
         compute = self._parts(job, placed.alone, best)[0] if base.tflop_per_s else base_compute
         is_as_near = abs(seconds - best) <= best * _ROUNDING < math.inf
-        if not rate or (is_as_near and compute == base_compute):
+        if not rate or (is_as_near and compute == base_compute and longer == 1):
             return 1.0
         if seconds == math.inf:
             return math.inf
-        return self._step_s(compute, rate * seconds) / self._step_s(base_compute, rate * best)
+        step_s = self._step_s(longer * compute, rate * seconds)
+        return step_s / (longer * self._step_s(base_compute, rate * best))
 
     def _base(self, placed: _Placed) -> _Speeds:
         """Return the speeds of the base time; a placement that is faster than the best ones known has them itself.
 
         Their `tflop_per_s` is None if a step does not follow from the job's operations.
         """
-        job, alone = placed.job, placed.alone
+        job, alone = placed.stated, placed.alone
         elsewhere = () if self.measured_on is None else self.measured_on.derived(_Times).best(job)
-        found = elsewhere or (*placed.best, alone)
+        found = elsewhere or placed.alternatives
         if alone.tflop_per_s and self._measured_step(job) is None and all(one.tflop_per_s for one in found):
             return min(
                 found, key=lambda one: self._step_s(self._parts(job, one, one.seconds)[0], one.seconds)
@@ -190,6 +194,8 @@ class _Placed(NamedTuple):
 
     job: JobGraph
     """Kept, as others know it by its id."""
+    stated: JobGraph
+    """The job in the form whose base time is known; another one only if the job is elastic."""
     exchange: Exchange
     alone: _Speeds
     best: Sequence[_Speeds]
@@ -197,13 +203,18 @@ class _Placed(NamedTuple):
     ports: tuple[int, ...]
     """The ports that it may share with other jobs."""
 
+    @property
+    def alternatives(self) -> Sequence[_Speeds]:
+        """Return the speeds of which the best is that of the base time: also its own, if it is in that form."""
+        return self.best if self.best and self.job is not self.stated else (*self.best, self.alone)
+
 
 def _placed(job: SubmittedJob, placement: Placement) -> _Placed | None:
     """Return the job on its GPUs; None if its tasks do not communicate and their operations are not known."""
-    graph = job.job
-    if not graph.num_tasks or (not graph.edges and graph.tflop is None):
+    stated = job.stated or job.job
+    if not stated.num_tasks or (not stated.edges and stated.tflop is None):
         return None
-    return placement.topology.derived(_Times).of(graph, placement.gpus)
+    return placement.topology.derived(_Times).of(job.job, placement.gpus, stated)
 
 
 class _Times:
@@ -215,32 +226,32 @@ class _Times:
         self._machine_of: list[int] = topology.machine_of.tolist()
         self._like = _first_like_machines(topology)
         self._first_gpu: list[int] = np.unique(topology.machine_of, return_index=True)[1].tolist()
-        self._on_one: Memo[tuple[int, tuple[int, ...]], _Placed] = Memo()
-        """By the identity of the graph, and GPUs on the first of like machines."""
-        self._gangs: Memo[tuple[int, tuple[int, ...]], _Placed] = Memo(_MOST_GANGS)
+        self._on_one: Memo[tuple[tuple[int, int], tuple[int, ...]], _Placed] = Memo()
+        """By the identities of the graph and of its stated form, and GPUs on the first of like machines."""
+        self._gangs: Memo[tuple[tuple[int, int], tuple[int, ...]], _Placed] = Memo(_MOST_GANGS)
         self._best: Memo[int, tuple[JobGraph, Sequence[_Speeds]]] = Memo()
         self._best_alike: dict[object, tuple[JobGraph, Sequence[_Speeds]]] = {}
 
-    def of(self, job: JobGraph, gpus: tuple[int, ...]) -> _Placed:
-        """Return a job on these GPUs."""
-        machine_of = self._machine_of
+    def of(self, job: JobGraph, gpus: tuple[int, ...], stated: JobGraph) -> _Placed:
+        """Return a job on these GPUs; stated: its form whose base time is known."""
+        machine_of, forms = self._machine_of, (id(job), id(stated))
         machine = machine_of[gpus[0]]
         for gpu in gpus:
             if machine_of[gpu] != machine:
-                return self._gangs.get_or_build((id(job), gpus), lambda: self._made(job, gpus))
+                return self._gangs.get_or_build((forms, gpus), lambda: self._made(job, gpus, stated))
         like = self._like[machine]
         shift = self._first_gpu[like] - self._first_gpu[machine]
         alike = tuple([gpu + shift for gpu in gpus]) if shift else gpus
-        found = self._on_one.get_or_build((id(job), alike), lambda: self._made(job, alike))
+        found = self._on_one.get_or_build((forms, alike), lambda: self._made(job, alike, stated))
         if not found.ports or not shift:
             return found
-        return self._on_one.get_or_build((id(job), gpus), lambda: self._made(job, gpus))
+        return self._on_one.get_or_build((forms, gpus), lambda: self._made(job, gpus, stated))
 
-    def _made(self, job: JobGraph, gpus: tuple[int, ...]) -> _Placed:
+    def _made(self, job: JobGraph, gpus: tuple[int, ...], stated: JobGraph) -> _Placed:
         exchange = Exchange(job, np.array(gpus, np.int64), self._topology)
         slowest = float(self._peaks[list(gpus)].min()) if self._peaks_for(job) else None
         alone = _Speeds(exchange.seconds(), slowest)
-        return _Placed(job, exchange, alone, self.best(job), self._shared(job, exchange.flows))
+        return _Placed(job, stated, exchange, alone, self.best(stated), self._shared(job, exchange.flows))
 
     @cached_property
     def _peaks(self) -> NDArray[np.float64]:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 _NUMBERS = ("num_moves", "num_preemptions", "since", "left", "work", "run_time", "waited")
-_OF_FAILURES = ("pause", "paused", "lost")
+_OF_FAILURES = ("pause", "paused", "lost", "wasted")
 """Numbers that files from before there were failures do not have."""
 
 

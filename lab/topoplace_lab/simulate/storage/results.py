@@ -36,7 +36,7 @@ _COLUMNS: Final[Mapping[str, Kind]] = {
     **{"slowdown": FLOAT, "slowdown_with_wait": FLOAT, "min_utility": FLOAT, "num_gpus": INT},
     **{"gpu_fraction": FLOAT, "bandwidth_sensitive": FLAG, "profile": TEXT, "gpus": INTS},
     **{"postponed": INT, "rejected": TEXT, "moves": INT, "preemptions": INT},
-    **{"failures": INT, "tasks_moved": INT, "lost": FLOAT},
+    **{"failures": INT, "resizes": INT, "tasks_moved": INT, "lost": FLOAT, "gpu_seconds": FLOAT},
     # In addition to the columns of `Result.jobs`:
     **{"base_time": FLOAT, "requested_time": FLOAT, "transfers": TEXT, "graph": INT},
     **{
@@ -53,7 +53,7 @@ _COLUMNS: Final[Mapping[str, Kind]] = {
 }
 """The columns but those of scores. graph, placed_graph: the job graph of the job, and of its placement, by number."""
 
-_NOT_READ: Final = frozenset(("failures", "tasks_moved", "lost"))
+_NOT_READ: Final = frozenset(("failures", "resizes", "tasks_moved", "lost", "gpu_seconds"))
 """Columns that older files lack; the history says the same."""
 
 

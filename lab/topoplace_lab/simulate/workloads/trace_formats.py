@@ -32,7 +32,7 @@ class Column:
 FIELDS: Final = (
     *("job_id", "submit_s", "start_s", "end_s", "duration_s", "num_gpus", "gpu_milli", "gpu_type", "cpus"),
     *("mem_mib", "nodes", "model", "batch", "min_utility", "pattern", "bandwidth_sensitive", "mig"),
-    *("instances", "gpus_each", "groups", "balanced"),
+    *("instances", "gpus_each", "groups", "balanced", "min_gpus"),
 )
 """The facts that a trace may state about a job; in topoplace's own format, columns have these names.
 

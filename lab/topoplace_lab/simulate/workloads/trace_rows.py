@@ -194,8 +194,14 @@ def _job(row: TraceRow, size: int, fraction: float, instances: int, unsaid: Unsa
         "processes": instances,
         "min_utility": row.number("min_utility") or 0.0,
         "balanced": row.text("balanced") or None,
+        "elastic": _elastic(row, size),
     }
     return _grouped(_with(_graph(row, size, unsaid), tuple(needs.items())), row.text("groups"))
+
+
+def _elastic(row: TraceRow, size: int) -> tuple[int, int]:
+    """Return the least and the largest number of tasks of a row's job."""
+    return row.whole("min_gpus", 1, size) or size, size
 
 
 def _graph(row: TraceRow, size: int, unsaid: Unsaid) -> JobGraph:

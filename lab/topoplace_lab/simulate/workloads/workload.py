@@ -245,6 +245,7 @@ class Workload:
         - pattern, bandwidth_sensitive (0 or 1).
         - groups: consecutive tasks that must be in one domain of a level, such as 48@nvlink_domain;8@machine. balanced:
           the level whose domains get equal numbers of tasks. `from_manifests` reads groups of any kind.
+        - min_gpus: the fewest GPUs of an elastic job; with num_gpus, the most, it takes duration_s.
 
         Times are seconds, or dates such as 2020-06-09 18:41:01; dates are counted from the first submission. columns:
         other names of columns, such as {"num_gpus": "gpus"}. pattern, bandwidth_sensitive: for jobs whose rows do not
