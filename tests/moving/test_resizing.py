@@ -133,5 +133,5 @@ def test_wrong_arguments_are_named() -> None:
         tp.resize("gang", cluster, tp.JobGraph.ring(4), further=1)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="job has no tasks: release the job instead"):
         tp.resize("gang", cluster, tp.JobGraph.without_gpus(cpus=1))
-    with pytest.raises(ValueError, match="job: repairs do not honour spread"):
-        tp.resize("gang", cluster, tp.JobGraph.ring(4).with_(spread="rack"))
+    with pytest.raises(ValueError, match="job: repairs do not honour max_machines"):
+        tp.resize("gang", cluster, tp.JobGraph.ring(4).with_(max_machines=2))

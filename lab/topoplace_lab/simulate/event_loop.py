@@ -393,7 +393,7 @@ class _Run:
         if strike.is_out:
             placement, leaving = self.recovery.replaced(record, lost, self.policy, self.cluster)
         for job_id in leaving:
-            self._make_way(self._record_of[job_id], now)
+            self._leave_spare(self._record_of[job_id], now)
         if isinstance(self.queue, DisciplineQueue):
             self.queue.ended(record)
         if placement is None:
@@ -404,7 +404,7 @@ class _Run:
         if isinstance(self.queue, DisciplineQueue):
             self.queue.goes_on(record, now)
 
-    def _make_way(self, record: JobRecord, now: float) -> None:
+    def _leave_spare(self, record: JobRecord, now: float) -> None:
         """Pre-empt a job on a lent spare, whose GPUs a repair has taken."""
         if isinstance(self.queue, DisciplineQueue):
             self.queue.ended(record)

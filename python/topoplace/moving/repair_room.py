@@ -294,6 +294,8 @@ class RepairRoom:
         """Return True if each required group is in one domain of its level, and no leaf has more tasks than room."""
         room = self.domains.left()
         leaves = self.leaf_of[list(gpus)] - self.domains.first_leaf
+        if (leaves < 0).any():
+            return False
         if (np.bincount(leaves, minlength=len(room)) > room).any() or not self.is_hosted(gpus):
             return False
         return all(len(set(part_of[leaves[list(tasks)]].tolist())) == 1 for part_of, tasks in self._groups)
