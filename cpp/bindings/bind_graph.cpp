@@ -5,6 +5,8 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "graph_handle.hpp"
 #include "register.hpp"
@@ -14,17 +16,33 @@ namespace py = pybind11;
 namespace topoplace::bindings {
 namespace {
 
-// Ctrl-C ends it.
-std::unique_ptr<GraphHandle> make_graph(std::int32_t num_vertices, const Array<std::int32_t>& ends,
-                                        const Array<double>& weights) {
-    return without_gil_until_stopped<std::unique_ptr<GraphHandle>>(
-        [&] { return std::make_unique<GraphHandle>(num_vertices, ends, weights, to_stop_condition({})); });
+// Null where Ctrl-C ends it.
+template <class Make>
+std::unique_ptr<GraphHandle> handle_of(Make&& make) {
+    return without_gil<std::unique_ptr<GraphHandle>>([&] {
+        auto graph = make(to_stop_condition({}));
+        return graph ? std::make_unique<GraphHandle>(std::move(*graph)) : nullptr;
+    });
 }
 
-// The same.
+std::unique_ptr<GraphHandle> make_graph(std::int32_t num_vertices, const Array<std::int32_t>& ends,
+                                        const Array<double>& weights) {
+    check_shape(ends, "edges", {-1, 2});
+    check_shape(weights, "weights", {ends.shape(0)});
+    return handle_of([&](const StopCondition& stop) {
+        std::vector<Edge> edges;
+        edges.reserve(static_cast<std::size_t>(weights.size()));
+        for (py::ssize_t i = 0; i < weights.size(); ++i)
+            edges.push_back({ends.data()[2 * i], ends.data()[2 * i + 1], weights.data()[i]});
+        return Graph::of_edges(num_vertices, edges, stop);
+    });
+}
+
 std::unique_ptr<GraphHandle> make_graph_of_matrix(const Array<double>& matrix) {
-    return without_gil_until_stopped<std::unique_ptr<GraphHandle>>(
-        [&] { return std::make_unique<GraphHandle>(matrix, to_stop_condition({})); });
+    check_shape(matrix, "weights", {-1, matrix.ndim() == 2 ? matrix.shape(0) : 0});
+    return handle_of([&](const StopCondition& stop) {
+        return Graph::of_matrix(static_cast<std::int32_t>(matrix.shape(0)), as_span(matrix), stop);
+    });
 }
 
 // Nothing where there is too little time.
@@ -36,8 +54,10 @@ std::optional<double> automorphisms(const GraphHandle& graph, std::optional<doub
                                     std::to_string(kMostVertices) + " can be counted");
     }
     const StopCondition stop = to_stop_condition(timeout);
-    return without_gil_until_stopped<std::optional<double>>(
-        [&] { return graph.pattern(stop).num_automorphisms(stop); });
+    return without_gil<std::optional<double>>([&]() -> std::optional<double> {
+        const match::Pattern* pattern = graph.pattern(stop);
+        return pattern == nullptr ? std::nullopt : pattern->num_automorphisms(stop);
+    });
 }
 
 }  // namespace

@@ -64,11 +64,25 @@ EnumerateParams to_params(const GraphHandle& pattern, const GraphHandle& target,
     return params;
 }
 
-// The result of a search that ends while it prepares.
-EnumerateResult nothing_yet() {
-    EnumerateResult result;
-    result.complete = false;
-    return result;
+// What the kernel says of both graphs, and `otherwise` where it is stopped before they are prepared.
+template <class Result, class Search, class Otherwise>
+Result searched(const GraphHandle& pattern, const GraphHandle& target, const StopCondition& stop,
+                Search&& search, Otherwise&& otherwise) {
+    return without_gil<Result>([&]() -> Result {
+        const match::Pattern* prepared = pattern.pattern(stop);
+        const match::Target* searchable = prepared == nullptr ? nullptr : target.target(stop);
+        return searchable == nullptr ? otherwise() : search(*prepared, *searchable);
+    });
+}
+
+EnumerateResult enumerated(const GraphHandle& pattern, const GraphHandle& target,
+                           const EnumerateParams& params,
+                           EnumerateResult (*search)(const match::Pattern&, const match::Target&,
+                                                     const EnumerateParams&)) {
+    return searched<EnumerateResult>(
+        pattern, target, params.stop,
+        [&](const match::Pattern& p, const match::Target& t) { return search(p, t, params); },
+        [] { return EnumerateResult{.vertices = {}, .complete = false}; });
 }
 
 EnumerateAnswer enumerate(const GraphHandle& pattern, const GraphHandle& target, const std::string& distinct,
@@ -76,12 +90,7 @@ EnumerateAnswer enumerate(const GraphHandle& pattern, const GraphHandle& target,
                           const std::optional<Array<std::uint8_t>>& candidates,
                           std::optional<double> timeout) {
     const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
-    auto result = without_gil_until_stopped<EnumerateResult>(
-        [&] {
-            return match::enumerate_subgraphs(pattern.pattern(params.stop), target.target(params.stop),
-                                              params);
-        },
-        nothing_yet());
+    auto result = enumerated(pattern, target, params, match::enumerate_subgraphs);
     std::vector<py::ssize_t> shape{result.count, pattern.graph().num_vertices()};
     return py::make_tuple(to_array(std::move(result.vertices), std::move(shape)), result.complete,
                           result.nodes);
@@ -91,11 +100,7 @@ CountAnswer count(const GraphHandle& pattern, const GraphHandle& target, const s
                   bool induced, double min_weight, std::int64_t limit,
                   const std::optional<Array<std::uint8_t>>& candidates, std::optional<double> timeout) {
     const auto params = to_params(pattern, target, distinct, induced, min_weight, limit, candidates, timeout);
-    const auto result = without_gil_until_stopped<EnumerateResult>(
-        [&] {
-            return match::count_subgraphs(pattern.pattern(params.stop), target.target(params.stop), params);
-        },
-        nothing_yet());
+    const auto result = enumerated(pattern, target, params, match::count_subgraphs);
     return py::make_tuple(result.count, result.complete, result.nodes);
 }
 
@@ -126,14 +131,12 @@ BestAnswer best(const GraphHandle& pattern, const GraphHandle& target, const Goa
                             .stop = to_stop_condition(timeout, max_nodes),
                             .tolerance = tolerance};
     const Vertices usable = to_free(target, std::move(free));
-    auto result = without_gil<BestResult>([&] {
-        try {
-            return match::best_subgraph(pattern.pattern(params.stop), target.target(params.stop), usable,
-                                        goal, params);
-        } catch (const Stopped&) {
-            return match::plain_subgraph(pattern.graph(), target.graph(), usable, goal, params);
-        }
-    });
+    auto result = searched<BestResult>(
+        pattern, target, params.stop,
+        [&](const match::Pattern& p, const match::Target& t) {
+            return match::best_subgraph(p, t, usable, goal, params);
+        },
+        [&] { return match::plain_subgraph(pattern.graph(), target.graph(), usable, goal, params); });
     return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.score, result.bound,
                           result.optimal, result.complete, result.nodes);
 }
@@ -154,10 +157,12 @@ RemainderAnswer remainder(const GraphHandle& pattern, const GraphHandle& target,
     check_vertices(kept, "kept", target.graph().num_vertices());
     const match::RemainderParams params{
         .required = required, .kept = kept, .stop = to_stop_condition(timeout, max_nodes)};
-    auto result = without_gil_until_stopped<match::RemainderResult>([&] {
-        return match::best_remainder(pattern.pattern(params.stop), target.target(params.stop), usable,
-                                     params);
-    });
+    auto result = searched<match::RemainderResult>(
+        pattern, target, params.stop,
+        [&](const match::Pattern& p, const match::Target& t) {
+            return match::best_remainder(p, t, usable, params);
+        },
+        [] { return match::RemainderResult{}; });
     return py::make_tuple(to_mapping(result.found, std::move(result.vertices)), result.remainder,
                           result.score, result.optimal, result.nodes);
 }
@@ -170,7 +175,7 @@ std::unique_ptr<match::LinkCountScore> link_count_score(const GraphHandle& targe
     check_shape(classes, "link_class", {n, n});
     check_shape(scores, "scores", {-1});
     const py::gil_scoped_release release;
-    return std::make_unique<match::LinkCountScore>(target.target({}), as_span(classes), num_classes,
+    return std::make_unique<match::LinkCountScore>(*target.target({}), as_span(classes), num_classes,
                                                    num_edges, as_span(scores));
 }
 

@@ -125,16 +125,4 @@ Result without_gil(Search&& search) {
     return result;
 }
 
-// As without_gil(); `nothing` where the search ends while it prepares.
-template <class Result, class Search>
-Result without_gil_until_stopped(Search&& search, Result nothing = {}) {
-    return without_gil<Result>([&]() -> Result {
-        try {
-            return search();
-        } catch (const Stopped&) {
-            return std::move(nothing);
-        }
-    });
-}
-
 }  // namespace topoplace::bindings

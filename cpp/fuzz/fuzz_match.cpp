@@ -23,8 +23,8 @@ struct Case {
     Graph pattern_graph;
     Graph target_graph;
     match::Pattern pattern{pattern_graph};
-    match::Target target{target_graph, {}, match::Layout::dense};
-    match::Target sparse{target_graph, {}, match::Layout::sparse};
+    match::Target target{target_graph, match::Layout::dense};
+    match::Target sparse{target_graph, match::Layout::sparse};
 };
 
 std::vector<Mapping> rows(const match::EnumerateResult& result, const Graph& pattern) {

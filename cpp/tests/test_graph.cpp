@@ -60,7 +60,7 @@ TEST(a_matrix_gives_the_graph_of_its_edges) {
         }
     }
     const Graph given(kSize, edges);
-    const Graph made = Graph::of_matrix(kSize, matrix);
+    const Graph made = *Graph::of_matrix(kSize, matrix);
     CHECK_EQ(made.num_edges(), std::ssize(edges));
     for (std::int32_t u = 0; u < kSize; ++u) {
         CHECK_EQ(made.degree(u), given.degree(u));

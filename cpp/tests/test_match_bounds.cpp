@@ -54,7 +54,7 @@ bool about_at_least(double a, double b) { return a >= b - 1e-9 * std::abs(b); }
 TEST(a_search_that_ends_within_the_tolerance_is_as_near_as_it_says) {
     for_each_case(11, 12, [](const Case& one, match::Layout layout) {
         const match::Pattern pattern(one.pattern);
-        const match::Target target(one.graph, {}, layout);
+        const match::Target target(one.graph, layout);
         for (const auto objective : kObjectives) {
             const double best = largest(one.pattern, one.graph, one.free, objective);
             for (const double tolerance : {0.001, 0.03, 0.5, 1e300}) {
@@ -77,7 +77,7 @@ TEST(a_search_that_ends_within_the_tolerance_is_as_near_as_it_says) {
 TEST(a_bound_holds_wherever_the_search_stops) {
     for_each_case(12, 8, [](const Case& one, match::Layout layout) {
         const match::Pattern pattern(one.pattern);
-        const match::Target target(one.graph, {}, layout);
+        const match::Target target(one.graph, layout);
         for (const auto objective : kObjectives) {
             const double best = largest(one.pattern, one.graph, one.free, objective);
             for (std::uint64_t nodes = 1; nodes < 200; nodes = 2 * nodes + 1) {
@@ -114,7 +114,7 @@ TEST(in_a_complete_target_there_is_always_an_answer) {
                 params.stop.max_nodes = 1;
                 const auto plain = match::plain_subgraph(one, graph, free, objective, params);
                 for (const auto layout : kLayouts) {
-                    const match::Target target(graph, {}, layout);
+                    const match::Target target(graph, layout);
                     const auto found = match::best_subgraph(pattern, target, free, objective, params);
                     CHECK(found.found && found.bound >= found.score);
                     CHECK(!match::verify_embedding(one, graph, found.vertices));

@@ -97,7 +97,7 @@ TEST(the_best_embedding_is_that_of_brute_force) {
     for (std::int32_t round = 0; round < check::rounds(24, 12); ++round) {
         const std::int32_t degree = 2 + random.below(4);
         const Graph graph = random_graph(random, 8 + random.below(3), degree, 1 + round % 4);
-        const match::Target target(graph, {}, match::Layout::sparse);
+        const match::Target target(graph, match::Layout::sparse);
         CHECK(target.is_sparse());
         for (const Graph& pattern : patterns()) {
             const auto all = oracle::mappings(pattern, graph);
@@ -123,8 +123,8 @@ TEST(the_best_embedding_does_not_depend_on_the_layout) {
         const std::int32_t size = 20 + random.below(180);
         const Graph graph =
             random_graph(random, size, 3 + random.below(4), std::vector{0, 1, 3, 9}[round % 4]);
-        const match::Target dense(graph, {}, match::Layout::dense);
-        const match::Target sparse(graph, {}, match::Layout::sparse);
+        const match::Target dense(graph, match::Layout::dense);
+        const match::Target sparse(graph, match::Layout::sparse);
         const Vertices free = round % 3 == 0 ? some_of(random, size, 80) : first_vertices(size);
         const Vertices required =
             round % 5 == 1 ? Vertices{free[3]}
@@ -149,8 +149,8 @@ TEST(matches_do_not_depend_on_the_layout) {
     for (std::int32_t round = 0; round < check::rounds(40, 12); ++round) {
         const std::int32_t size = 8 + random.below(round % 4 == 0 ? 120 : 12);
         const Graph graph = random_graph(random, size, 2 + random.below(3), 4);
-        const match::Target dense(graph, {}, match::Layout::dense);
-        const match::Target sparse(graph, {}, match::Layout::sparse);
+        const match::Target dense(graph, match::Layout::dense);
+        const match::Target sparse(graph, match::Layout::sparse);
         for (const Graph& pattern : patterns()) {
             const bool is_small = size < 20 || pattern.num_edges() + 1 >= pattern.num_vertices();
             if (!is_small) continue;
@@ -178,7 +178,7 @@ TEST(matches_are_those_of_brute_force) {
     for (std::int32_t round = 0; round < check::rounds(12, 12); ++round) {
         const std::int32_t degree = 2 + random.below(4);
         const Graph graph = random_graph(random, 7 + random.below(3), degree, 3);
-        const match::Target target(graph, {}, match::Layout::sparse);
+        const match::Target target(graph, match::Layout::sparse);
         for (const Graph& pattern : patterns()) {
             const bool induced = round % 2 == 1;
             auto rows = match::enumerate_subgraphs(match::Pattern(pattern), target,
@@ -197,7 +197,7 @@ TEST(matches_are_those_of_brute_force) {
 TEST(the_least_weight_is_exact) {
     const double light = 1, heavy = std::nextafter(1.0, 2.0);
     const Graph graph(4, std::vector<Edge>{{0, 1, light}, {1, 2, heavy}, {2, 3, light}});
-    const match::Target target(graph, {}, match::Layout::sparse);
+    const match::Target target(graph, match::Layout::sparse);
     const match::Pattern pair(Graph(2, std::vector<Edge>{{0, 1}}));
     match::BestParams params;
     params.min_weight = heavy;
@@ -211,7 +211,7 @@ TEST(the_least_weight_is_exact) {
 TEST(wherever_a_sparse_search_is_stopped_it_claims_nothing_false) {
     Random random(5);
     for (std::int32_t round = 0; round < check::rounds(12, 12); ++round) {
-        const match::Target target(random_graph(random, 14, 4, round % 3), {}, match::Layout::sparse);
+        const match::Target target(random_graph(random, 14, 4, round % 3), match::Layout::sparse);
         const match::Pattern pattern(patterns()[std::size_t(round % 10)]);
         for (const match::Objective objective : kObjectives) {
             const auto whole = match::best_subgraph(pattern, target, first_vertices(14), objective, {});
@@ -240,7 +240,7 @@ TEST(large_targets_are_sparse_and_small_or_full_ones_dense) {
     }
     CHECK(!match::Target(Graph(200, full)).is_sparse());
     const Graph large(5000, std::vector<Edge>{{0, 1}});
-    CHECK(is_refused([&] { match::Target(large, {}, match::Layout::dense); }));
+    CHECK(is_refused([&] { match::Target(large, match::Layout::dense); }));
     CHECK(is_refused([&] {
         match::best_remainder(match::Pattern(patterns()[1]), match::Target(large), first_vertices(5000), {});
     }));

@@ -102,7 +102,7 @@ TEST(threads_share_a_target_of_lists) {
     check_threads(
         [] {
             return Shared{match::Pattern(work::grid(2, 2)),
-                          match::Target(weighted(12, 1), {}, match::Layout::sparse)};
+                          match::Target(weighted(12, 1), match::Layout::sparse)};
         },
         [](const Shared& shared) {
             const auto& [pattern, target] = shared;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -21,13 +22,17 @@ struct Edge {
 class Graph {
   public:
     // Each edge once, in either direction. Throws std::invalid_argument naming the edge that is out of range,
-    // a loop, repeated, or whose weight is not positive and finite; Stopped where `stop` says so.
-    Graph(std::int32_t num_vertices, std::span<const Edge> edges, const StopCondition& stop = {});
+    // a loop, repeated, or whose weight is not positive and finite.
+    Graph(std::int32_t num_vertices, std::span<const Edge> edges);
+    // The same; none where it is stopped first.
+    static std::optional<Graph> of_edges(std::int32_t num_vertices, std::span<const Edge> edges,
+                                         const StopCondition& stop);
 
-    // From a row-major matrix, 0 where there is no edge. Throws std::invalid_argument unless it is symmetric,
-    // with zeros on its diagonal and no entry negative, infinite or no number; Stopped where `stop` says so.
-    static Graph of_matrix(std::int32_t num_vertices, std::span<const double> matrix,
-                           const StopCondition& stop = {});
+    // From a row-major matrix, 0 where there is no edge; none where it is stopped first. Throws
+    // std::invalid_argument unless it is symmetric, with zeros on its diagonal and no entry negative,
+    // infinite or no number.
+    static std::optional<Graph> of_matrix(std::int32_t num_vertices, std::span<const double> matrix,
+                                          const StopCondition& stop = {});
 
     std::int32_t num_vertices() const { return static_cast<std::int32_t>(offsets_.size()) - 1; }
     std::int64_t num_edges() const { return static_cast<std::int64_t>(neighbors_.size()) / 2; }
@@ -48,7 +53,6 @@ class Graph {
     };
 
     explicit Graph(std::shared_ptr<const Rows> rows);
-    static Rows rows_of(std::int32_t num_vertices, std::span<const Edge> edges, const StopCondition& stop);
     bool is_consistent() const;
     // Where a vertex's row begins, and the one before it ends.
     std::size_t begin(std::int32_t v) const {

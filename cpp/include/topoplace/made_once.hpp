@@ -7,22 +7,20 @@
 
 namespace topoplace {
 
-// std::call_once is no substitute: where the C library is musl, an exception that leaves it ends the process.
 template <class T>
 class MadeOnce {
   public:
-    // The value, made by `make` if there is none; other threads wait. Where `make` throws there is still
-    // none, and the next call makes it.
+    // The value, made by `make` if there is none; other threads wait. Null where `make` returns none: then
+    // the next call makes it.
     template <class Make>
-    const T& get(const Make& make) {
+    const T* get(const Make& make) {
+        if (is_made()) return &*value_;
+        const std::lock_guard lock(mutex_);
         if (!is_made()) {
-            const std::lock_guard lock(mutex_);
-            if (!is_made()) {
-                value_.emplace(make());
-                made_.store(true, std::memory_order_release);
-            }
+            value_ = make();
+            made_.store(value_.has_value(), std::memory_order_release);
         }
-        return *value_;
+        return value_ ? &*value_ : nullptr;
     }
     bool is_made() const { return made_.load(std::memory_order_acquire); }
     // Once made.

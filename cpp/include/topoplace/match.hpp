@@ -23,6 +23,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -40,18 +41,22 @@ inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max(
 // A pattern, with its search plans and its automorphism group. Immutable; safe to share between threads.
 class Pattern {
   public:
-    // Throws std::invalid_argument above kMaxPatternVertices, and Stopped where `stop` says so.
-    explicit Pattern(const Graph& graph, const StopCondition& stop = {});
+    // Throws std::invalid_argument above kMaxPatternVertices.
+    explicit Pattern(const Graph& graph);
+    // The same; none where it is stopped first.
+    static std::optional<Pattern> make(const Graph& graph, const StopCondition& stop);
 
     std::int32_t num_vertices() const;
     std::int64_t num_edges() const;
-    // Exact up to 2^53. Throws Stopped where `stop` says so.
-    double num_automorphisms(const StopCondition& stop = {}) const;
+    // Exact up to 2^53; none where it is stopped first.
+    std::optional<double> num_automorphisms(const StopCondition& stop = {}) const;
 
     class Impl;
     const Impl& impl() const { return *impl_; }
 
   private:
+    explicit Pattern(std::shared_ptr<const Impl> impl);
+
     std::shared_ptr<const Impl> impl_;
 };
 
@@ -66,23 +71,27 @@ enum class Layout {
 // on the layout. Searches by link counts and for the best remainder need the dense one, whatever was chosen.
 class Target {
   public:
-    // Throws std::invalid_argument for a dense layout above kMaxDenseVertices, and Stopped where `stop` says
-    // so.
-    explicit Target(const Graph& graph, const StopCondition& stop = {}, Layout layout = Layout::chosen);
+    // Throws std::invalid_argument for a dense layout above kMaxDenseVertices.
+    explicit Target(const Graph& graph, Layout layout = Layout::chosen);
+    // The same; none where it is stopped first.
+    static std::optional<Target> make(const Graph& graph, const StopCondition& stop,
+                                      Layout layout = Layout::chosen);
 
     std::int32_t num_vertices() const;
     const Graph& graph() const;
     bool is_sparse() const;
 
     class Impl;
-    // The dense layout, made on first use; throws as the constructor does.
-    const Impl& impl(const StopCondition& stop = {}) const;
+    // The dense layout, made on first use; throws as the constructor does. Null where it is stopped first.
+    const Impl* impl(const StopCondition& stop = {}) const;
     class Sparse;
     // Where is_sparse().
     const Sparse& sparse() const;
 
   private:
     struct Layouts;
+    explicit Target(std::shared_ptr<Layouts> layouts);
+
     std::shared_ptr<Layouts> layouts_;
 };
 

@@ -32,9 +32,6 @@ struct StopCondition {
     }
 };
 
-// Ends a preparation that has no result before it is complete.
-struct Stopped {};
-
 // Measures the work of a search in nodes, and within dear nodes in steps of about a fifth of a nanosecond.
 // Reads the clock and asks for interruption after 1,024 nodes or 2^22 steps, whichever comes first.
 class WorkMeter {
@@ -70,10 +67,6 @@ class WorkMeter {
             look_at_clock();
         }
         return stopped_;
-    }
-    // As pass_time(), within a preparation; throws Stopped when the search has to stop.
-    void prepare(std::uint64_t steps) {
-        if (pass_time(steps)) throw Stopped{};
     }
     // After a step of more than some microseconds, whatever it counts for.
     bool look_at_clock() {

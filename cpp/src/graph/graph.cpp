@@ -33,12 +33,12 @@ void check(std::int32_t n, std::span<const Edge> edges) {
     }
 }
 
-// By blocks, which stay in the cache where rows meet columns.
-void check_symmetric(std::size_t n, std::span<const double> matrix, WorkMeter& meter) {
+// By blocks, which stay in the cache where rows meet columns. False where it is stopped first.
+[[nodiscard]] bool check_symmetric(std::size_t n, std::span<const double> matrix, WorkMeter& meter) {
     constexpr std::size_t kBlock = 32;
     bool is_valid = true;
     for (std::size_t top = 0; top < n; top += kBlock) {
-        meter.prepare(8 * n * kBlock);
+        if (meter.pass_time(8 * n * kBlock)) return false;
         for (std::size_t left = 0; left <= top; left += kBlock) {
             for (std::size_t u = top; u < std::min(top + kBlock, n); ++u) {
                 for (std::size_t v = left; v < std::min(left + kBlock, u); ++v) {
@@ -52,6 +52,7 @@ void check_symmetric(std::size_t n, std::span<const double> matrix, WorkMeter& m
             is_valid = is_valid && matrix[v * n + v] == 0;
     }
     if (!is_valid) throw std::invalid_argument("the matrix is not one of symmetric weights");
+    return true;
 }
 
 }  // namespace
@@ -64,18 +65,18 @@ Graph::Graph(std::shared_ptr<const Rows> rows)
     TOPOPLACE_ASSERT(is_consistent());
 }
 
-Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges, const StopCondition& stop)
-    : Graph(std::make_shared<const Rows>(rows_of(num_vertices, edges, stop))) {}
+Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges)
+    : Graph(*of_edges(num_vertices, edges, {})) {}
 
 // Every edge is entered in the rows of both its ends, in the order given; then every row is dealt out to its
 // neighbors' rows, in the order of the rows: these ascend, and hold the same entries.
-Graph::Rows Graph::rows_of(std::int32_t num_vertices, std::span<const Edge> edges,
-                           const StopCondition& stop) {
+std::optional<Graph> Graph::of_edges(std::int32_t num_vertices, std::span<const Edge> edges,
+                                     const StopCondition& stop) {
     constexpr std::uint64_t kStepsPerEntry = 64;
     check(num_vertices, edges);
     WorkMeter meter(stop);
-    Rows rows;
-    auto& [offsets, neighbors, weights] = rows;
+    auto rows = std::make_shared<Rows>();
+    auto& [offsets, neighbors, weights] = *rows;
     offsets.assign(index(num_vertices) + 1, 0);
     for (const Edge& edge : edges) {
         ++offsets[index(edge.u) + 1];
@@ -90,7 +91,7 @@ Graph::Rows Graph::rows_of(std::int32_t num_vertices, std::span<const Edge> edge
     std::vector<Entry> entries(2 * edges.size());
     auto end = offsets;  // of what is in each row so far
     for (const Edge& edge : edges) {
-        meter.prepare(kStepsPerEntry);
+        if (meter.pass_time(kStepsPerEntry)) return std::nullopt;
         entries[static_cast<std::size_t>(end[index(edge.u)]++)] = {edge.v, edge.weight};
         entries[static_cast<std::size_t>(end[index(edge.v)]++)] = {edge.u, edge.weight};
     }
@@ -98,7 +99,7 @@ Graph::Rows Graph::rows_of(std::int32_t num_vertices, std::span<const Edge> edge
     weights.resize(entries.size());
     end = offsets;
     for (std::int32_t u = 0; u < num_vertices; ++u) {
-        meter.prepare(kStepsPerEntry * (begin(u + 1) - begin(u)));
+        if (meter.pass_time(kStepsPerEntry * (begin(u + 1) - begin(u)))) return std::nullopt;
         const auto row = std::span(entries).subspan(begin(u), begin(u + 1) - begin(u));
         for (const auto& [neighbor, weight] : row) {
             const auto place = static_cast<std::size_t>(end[index(neighbor)]++);
@@ -110,14 +111,15 @@ Graph::Rows Graph::rows_of(std::int32_t num_vertices, std::span<const Edge> edge
             weights[place] = weight;
         }
     }
-    return rows;
+    return Graph(std::move(rows));
 }
 
-Graph Graph::of_matrix(std::int32_t num_vertices, std::span<const double> matrix, const StopCondition& stop) {
+std::optional<Graph> Graph::of_matrix(std::int32_t num_vertices, std::span<const double> matrix,
+                                      const StopCondition& stop) {
     const std::size_t n = index(num_vertices);
     TOPOPLACE_ASSERT(matrix.size() == n * n);
     WorkMeter meter(stop);
-    check_symmetric(n, matrix, meter);
+    if (!check_symmetric(n, matrix, meter)) return std::nullopt;
     auto rows = std::make_shared<Rows>();
     const auto present =
         matrix.size() - static_cast<std::size_t>(std::count(matrix.begin(), matrix.end(), 0.0));
@@ -125,7 +127,7 @@ Graph Graph::of_matrix(std::int32_t num_vertices, std::span<const double> matrix
     rows->neighbors.reserve(present);
     rows->weights.reserve(present);
     for (std::size_t u = 0; u < n; ++u) {
-        meter.prepare(8 * n);
+        if (meter.pass_time(8 * n)) return std::nullopt;
         for (std::size_t v = 0; v < n; ++v) {
             const double weight = matrix[u * n + v];
             if (weight == 0) continue;

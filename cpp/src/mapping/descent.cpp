@@ -80,21 +80,24 @@ std::span<const std::int32_t> TreeOrder::below(std::int32_t part) const {
 Descent::Descent(const Problem& problem, const Halves& halves)
     : problem_(problem), tree_(problem, halves), place_in_span_(index(problem.source.size())) {}
 
-const Places& Descent::run(std::span<const std::int32_t> region, Dividing dividing, WorkMeter& meter) {
+const Places* Descent::run(std::span<const std::int32_t> region, Dividing dividing, WorkMeter& meter) {
     meter_ = &meter;
     TOPOPLACE_ASSERT(std::ssize(region) >= problem_.source.size());
     dividing_ = dividing;
     tree_.restrict_to(region);
-    tasks_ = problem_.source.ranking(meter).order;
+    const Ranking* ranking = problem_.source.ranking(meter);
+    if (ranking == nullptr) return nullptr;
+    tasks_ = ranking->order;
     part_of_.assign(tasks_.size(), 0);
     places_.assign(tasks_.size(), kAbsent);
     descend(0, tasks_);
+    if (meter.stopped()) return nullptr;
     TOPOPLACE_ASSERT(problem_.is_injective(places_));
-    return places_;
+    return &places_;
 }
 
 void Descent::descend(std::int32_t part, Tasks tasks) {
-    if (tasks.empty()) return;
+    if (tasks.empty() || meter_->stopped()) return;
     TOPOPLACE_ASSERT(tasks.size() <= tree_.below(part).size());
     if (tasks.size() == 1) {
         settle(tasks.front(), tree_.below(part));
@@ -117,6 +120,7 @@ void Descent::divide(std::int32_t part, Tasks tasks) {
     division.across = mean_distance(problem_, below[0], below[1]);
     const bool at_once = dividing_ == Dividing::cut && tasks.size() > kFew && cut(division, tasks);
     if (!at_once) assign(division, tasks);
+    if (meter_->stopped()) return;
     const auto middle = std::stable_partition(tasks.begin(), tasks.end(), [&](std::int32_t task) {
         return part_of_[index(task)] == division.half[0];
     });
@@ -129,7 +133,7 @@ void Descent::divide(std::int32_t part, Tasks tasks) {
 void Descent::assign(Division& division, Tasks tasks) {
     auto left = static_cast<std::int32_t>(tasks.size());
     for (const std::int32_t task : tasks) {
-        meter_->prepare(128 * (1 + problem_.source.graph().neighbors(task).size()));
+        if (meter_->pass_time(128 * (1 + problem_.source.graph().neighbors(task).size()))) return;
         const auto side = index(cheaper_half(task, division, left--));
         --division.room[side];
         TOPOPLACE_ASSERT(division.room[side] >= 0);
@@ -145,11 +149,11 @@ bool Descent::cut(const Division& division, Tasks tasks) {
     if (gap <= problem_.tolerance || division.room[0] == 0 || division.room[1] == 0) return false;
     const auto size = static_cast<std::int32_t>(tasks.size());
     const auto edges = ties(division, tasks, gap);
-    std::vector<std::int64_t> weights(tasks.size() + 2, 1);
-    std::vector<std::int8_t> fixed(tasks.size() + 2, partition::kFreeVertex);
-    weights[tasks.size()] = weights[tasks.size() + 1] = 0;
-    fixed[tasks.size()] = 0;
-    fixed[tasks.size() + 1] = 1;
+    if (meter_->stopped()) return false;
+    std::vector<std::int64_t> weights(tasks.size(), 1);
+    weights.insert(weights.end(), {0, 0});
+    std::vector<std::int8_t> fixed(tasks.size(), partition::kFreeVertex);
+    fixed.insert(fixed.end(), {0, 1});
     partition::BipartitionParams params;
     set_limits(division.room, size, params);
     params.vertex_weights = weights;
@@ -174,7 +178,7 @@ std::vector<Edge> Descent::ties(const Division& division, Tasks tasks, double ga
     std::vector<Edge> edges;
     for (std::int32_t i = 0; i < size; ++i) {
         const std::int32_t task = tasks[index(i)];
-        meter_->prepare(128 * (1 + graph.neighbors(task).size()));
+        if (meter_->pass_time(128 * (1 + graph.neighbors(task).size()))) return edges;
         std::array<double, 2> cost{};
         for (const std::size_t side : {0U, 1U}) cost[side] = cost_outside(task, division, side);
         if (std::abs(cost[0] - cost[1]) > problem_.tolerance)

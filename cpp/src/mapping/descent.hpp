@@ -53,9 +53,8 @@ class Descent {
 
     Descent(const Problem& problem, const Halves& halves);
 
-    // One-to-one into the region, which has room for all tasks.
-    // Throws Stopped where `meter` stops on the way.
-    const Places& run(std::span<const std::int32_t> region, Dividing dividing, WorkMeter& meter);
+    // One-to-one into the region, which has room for all tasks. Null where `meter` stops on the way.
+    const Places* run(std::span<const std::int32_t> region, Dividing dividing, WorkMeter& meter);
 
   private:
     using Tasks = std::span<std::int32_t>;
@@ -70,6 +69,7 @@ class Descent {
         double across;                 // between the halves
     };
 
+    // These end early where the meter stops.
     void descend(std::int32_t part, Tasks tasks);
     void divide(std::int32_t part, Tasks tasks);
     void assign(Division& division, Tasks tasks);

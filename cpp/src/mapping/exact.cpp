@@ -17,22 +17,23 @@
 namespace topoplace::mapping {
 namespace {
 
-// By vertex, the one before it among those with the same price and the same distances to all others; kAbsent
-// for the first of them. Unused ones of a class are interchangeable: the smallest is as good as any. Throws
-// Stopped.
-std::vector<std::int32_t> twins_before(const Problem& problem, WorkMeter& meter) {
-    const auto twins = [&](std::int32_t u, std::int32_t v) {
-        if (problem.price[index(u)] != problem.price[index(v)]) return false;
-        std::int32_t x = 0;
-        while (x < problem.size() && (x == u || x == v || problem.row(u)[x] == problem.row(v)[x])) ++x;
-        meter.prepare(8 + 4 * index(x));
-        return x == problem.size();
-    };
+// The same price and the same distances to all others; true also where `meter` stops.
+bool are_twins(const Problem& problem, std::int32_t u, std::int32_t v, WorkMeter& meter) {
+    if (problem.price[index(u)] != problem.price[index(v)]) return false;
+    std::int32_t x = 0;
+    while (x < problem.size() && (x == u || x == v || problem.row(u)[x] == problem.row(v)[x])) ++x;
+    return meter.pass_time(8 + 4 * index(x)) || x == problem.size();
+}
+
+// By vertex, the one before it among its twins; kAbsent for the first of them. Unused ones of a class are
+// interchangeable: the smallest is as good as any. None where `meter` stops.
+std::optional<std::vector<std::int32_t>> twins_before(const Problem& problem, WorkMeter& meter) {
     std::vector<std::int32_t> before(problem.vertices.size(), kAbsent);
     std::vector<std::int32_t> last;  // of each class
     for (std::int32_t v = 0; v < problem.size(); ++v) {
-        const auto known =
-            std::find_if(last.begin(), last.end(), [&](std::int32_t u) { return twins(u, v); });
+        const auto known = std::find_if(last.begin(), last.end(),
+                                        [&](std::int32_t u) { return are_twins(problem, u, v, meter); });
+        if (meter.stopped()) return std::nullopt;
         if (known == last.end()) {
             last.push_back(v);
         } else {
@@ -60,37 +61,35 @@ std::vector<std::int32_t> orbits(const Problem& problem, WorkMeter& meter) {
     std::vector<std::int32_t> base(index(size));
     std::iota(base.begin(), base.end(), 0);
     if (meter.stopped()) return base;
-    try {
-        return match::orbits_of(size, match::stabilizer_chain(graph, base, meter).generators);
-    } catch (const Stopped&) {
-        return base;
-    }
+    const auto chain = match::stabilizer_chain(graph, base, meter);
+    return chain ? match::orbits_of(size, chain->generators) : base;
 }
 
 // Tasks are numbered in the order of placing.
 class Search {
   public:
-    Search(const Problem& problem, const Places& start, Ties wanted_ties, WorkMeter& meter)
+    Search(const Problem& problem, const Places& start, Ties wanted_ties, const Proof& proof, Nearest nearest,
+           std::vector<std::int32_t> twin_before, WorkMeter& meter)
         : problem_(problem),
           source_(problem.source),
-          proof_(problem.source.proof(meter)),
+          proof_(proof),
           meter_(meter),
-          nearest_(problem, 2 * source_.size(), meter),
-          twin_before_(twins_before(problem, meter)),
+          nearest_(std::move(nearest)),
+          twin_before_(std::move(twin_before)),
           places_(start.size(), kAbsent),
           used_(problem.vertices.size(), 0),
           levels_(start.size() + 1),
           best_cost_(problem.cost(start)),
-          reached_(wanted_ties == Ties::keep) {
+          reached_(wanted_ties == Ties::keep) {}
+
+    std::optional<Proven> run(const Places& start) {
+        const std::size_t size = start.size() * problem_.vertices.size();
         for (Level& level : levels_) {
-            meter.prepare(16 * start.size() * problem.vertices.size());
-            level.ties.resize(start.size() * problem.vertices.size());
+            if (meter_.pass_time(16 * size)) return std::nullopt;
+            level.ties.resize(size);
         }
         for (std::int32_t task = 0; task < source_.size(); ++task)
-            std::copy(problem.price.begin(), problem.price.end(), ties(0, task));
-    }
-
-    Proven run(const Places& start) {
+            std::copy(problem_.price.begin(), problem_.price.end(), ties(0, task));
         explore(0, 0, 0);
         TOPOPLACE_ASSERT(std::ranges::count(used_, 1) == 0);
         Proven proven{.places = start, .bound = 0, .complete = !meter_.stopped()};
@@ -171,7 +170,7 @@ class Search {
     // From the order of placing to the source's numbers.
     Places by_task(const Places& by_depth) const {
         Places places(by_depth.size());
-        const std::vector<std::int32_t>& order = source_.ranking(meter_).order;
+        const std::vector<std::int32_t>& order = source_.ranking(meter_)->order;  // made for the proof
         for (std::size_t i = 0; i < by_depth.size(); ++i) places[index(order[i])] = by_depth[i];
         return places;
     }
@@ -263,8 +262,14 @@ class Search {
 
 }  // namespace
 
-Proven prove(const Problem& problem, const Places& start, Ties ties, WorkMeter& meter) {
-    return Search(problem, start, ties, meter).run(start);
+std::optional<Proven> prove(const Problem& problem, const Places& start, Ties ties, WorkMeter& meter) {
+    const Proof* proof = problem.source.proof(meter);
+    if (proof == nullptr) return std::nullopt;
+    auto nearest = Nearest::make(problem, 2 * problem.source.size(), meter);
+    if (!nearest) return std::nullopt;
+    auto twins = twins_before(problem, meter);
+    if (!twins) return std::nullopt;
+    return Search(problem, start, ties, *proof, std::move(*nearest), std::move(*twins), meter).run(start);
 }
 
 }  // namespace topoplace::mapping

@@ -1,6 +1,8 @@
 // Branch and bound for the least cost.
 #pragma once
 
+#include <optional>
+
 #include "mapping/problem/problem.hpp"
 #include "topoplace/stop_condition.hpp"
 
@@ -17,7 +19,7 @@ struct Proven {
     bool complete = false;  // then none costs less than `places`, and ties are broken as asked
 };
 
-// `start`: some mapping.
-Proven prove(const Problem& problem, const Places& start, Ties ties, WorkMeter& meter);
+// `start`: some mapping. None where `meter` stops before the search begins.
+std::optional<Proven> prove(const Problem& problem, const Places& start, Ties ties, WorkMeter& meter);
 
 }  // namespace topoplace::mapping

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <optional>
+#include <utility>
 
 #include "graph/index.hpp"
 #include "mapping/problem/target.hpp"
@@ -21,22 +23,25 @@ class Builder {
   public:
     Builder(const Target::Impl& target, WorkMeter& meter) : target_(target), meter_(meter) {}
 
-    Halves build() {
+    std::optional<Halves> build() {
         halves_.order.resize(index(target_.size()));
         std::iota(halves_.order.begin(), halves_.order.end(), 0);
         halves_.parts.push_back({.begin = 0, .end = target_.size()});
         for (std::size_t part = 0; part < halves_.parts.size(); ++part) {
-            if (halves_.parts[part].size() > 1) split(part);
+            if (halves_.parts[part].size() > 1 && !split(part)) return std::nullopt;
         }
         TOPOPLACE_ASSERT(target_.size() == 0 || std::ssize(halves_.parts) == 2 * target_.size() - 1);
         return std::move(halves_);
     }
 
   private:
-    void split(std::size_t part) {
+    // This and what it calls end early where the meter stops.
+    [[nodiscard]] bool split(std::size_t part) {
         const Part whole = halves_.parts[part];
         const std::span<std::int32_t> members(halves_.order.data() + whole.begin, index(whole.size()));
-        const auto side = sides(members);
+        const auto found = sides(members);
+        if (!found) return false;
+        const std::vector<std::int8_t>& side = *found;
         TOPOPLACE_ASSERT(std::ranges::count(side, 0) + std::ranges::count(side, 1) == whole.size());
         std::size_t place = 0;
         sorted_.assign(members.begin(), members.end());
@@ -50,12 +55,14 @@ class Builder {
             TOPOPLACE_ASSERT(begin < end);
             halves_.parts.push_back({.begin = begin, .end = end});
         }
+        return true;
     }
 
     // Both sides have members.
-    std::vector<std::int8_t> sides(std::span<const std::int32_t> members) {
+    std::optional<std::vector<std::int8_t>> sides(std::span<const std::int32_t> members) {
         const auto size = static_cast<std::int32_t>(members.size());
         ties(members);
+        if (meter_.stopped()) return std::nullopt;
         std::vector<std::int8_t> side(members.size(), 0);
         std::fill(side.begin() + (size + 1) / 2, side.end(), std::int8_t{1});
         if (size == 2 || edges_.empty()) return side;
@@ -63,10 +70,10 @@ class Builder {
         params.imbalance = kImbalance;
         params.starts = 4;
         params.stop = meter_.deadline();
-        const auto found =
-            partition::bipartition(Graph(size, edges_, meter_.deadline()), params, &workspace_);
-        meter_.look_at_clock();
-        meter_.prepare(0);
+        const auto graph = Graph::of_edges(size, edges_, params.stop);
+        if (!graph) return std::nullopt;
+        const auto found = partition::bipartition(*graph, params, &workspace_);
+        if (meter_.look_at_clock()) return std::nullopt;
         const auto ones = std::count(found.side.begin(), found.side.end(), 1);
         return ones > 0 && ones < size ? found.side : side;
     }
@@ -77,7 +84,7 @@ class Builder {
         edges_.clear();
         double largest = 0;
         for (std::int32_t i = 0; i < size; ++i) {
-            meter_.prepare(16 * members.size());
+            if (meter_.pass_time(16 * members.size())) return;
             largest = std::max(largest, nearest(members, i));
             edges_.insert(edges_.end(), near_.begin(), near_.end());
         }
@@ -150,7 +157,7 @@ class Builder {
         for (const Edge& edge : edges_) ++begin_[index(std::min(edge.u, edge.v)) + 1];
         std::partial_sum(begin_.begin(), begin_.end(), begin_.begin());
         dealt_.resize(edges_.size());
-        meter_.prepare(32 * edges_.size());
+        if (meter_.pass_time(32 * edges_.size())) return;
         for (const Edge& edge : edges_) {
             const auto [u, v] = std::minmax(edge.u, edge.v);
             dealt_[begin_[index(u)]++] = {u, v, edge.weight};
@@ -159,7 +166,7 @@ class Builder {
         std::size_t begin = 0;
         for (std::int32_t u = 0; u < size; ++u) {
             const auto row = std::span(dealt_).subspan(begin, begin_[index(u)] - begin);
-            meter_.prepare(64 * row.size());
+            if (meter_.pass_time(64 * row.size())) return;
             std::sort(row.begin(), row.end(), [](const Edge& a, const Edge& b) { return a.v < b.v; });
             const auto same = [](const Edge& a, const Edge& b) { return a.v == b.v; };
             edges_.insert(edges_.end(), row.begin(), std::unique(row.begin(), row.end(), same));
@@ -180,6 +187,8 @@ class Builder {
 
 }  // namespace
 
-Halves halve(const Target::Impl& target, WorkMeter& meter) { return Builder(target, meter).build(); }
+std::optional<Halves> halve(const Target::Impl& target, WorkMeter& meter) {
+    return Builder(target, meter).build();
+}
 
 }  // namespace topoplace::mapping

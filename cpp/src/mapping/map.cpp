@@ -124,15 +124,6 @@ Region free_vertices(const Target::Impl& target, const MapParams& params) {
     return free;
 }
 
-// Null where there is no time to halve the target.
-const Halves* halves_in_time(const Target::Impl& target, WorkMeter& meter) {
-    try {
-        return &target.halves(meter);
-    } catch (const Stopped&) {
-        return nullptr;
-    }
-}
-
 // The regions that tasks are sent to: packed ones, the caller's as far as they are free, and the first
 // vertices.
 std::vector<Region> choose_regions(const Source::Impl& source, const Target::Impl& target,
@@ -140,13 +131,10 @@ std::vector<Region> choose_regions(const Source::Impl& source, const Target::Imp
     const Region first(free.begin(), free.begin() + source.size());
     const auto work = static_cast<std::size_t>(source.graph().num_edges() + source.size());
     const std::size_t most = std::clamp<std::size_t>(kDescending / work, 1, kRegions);
-    std::vector<Region> regions;
-    try {
-        target.halves(meter);
-        regions = packed_regions(source, target, free, params.target_cost, most, meter);
-    } catch (const Stopped&) {
-        return {first};
-    }
+    if (target.halves(meter) == nullptr) return {first};
+    auto packed = packed_regions(source, target, free, params.target_cost, most, meter);
+    if (!packed) return {first};
+    std::vector<Region> regions = std::move(*packed);
     for (const Region& given : params.regions) {
         Region sorted(given);
         std::sort(sorted.begin(), sorted.end());
@@ -281,11 +269,9 @@ class Heuristic {
 
     void descend(const Region& region, Dividing dividing = Dividing::cut) {
         if (done()) return;
-        try {
-            try_out(descent_->run(region, dividing, meter_));
-        } catch (const Stopped&) {  // half way down
-            return;
-        }
+        const Places* places = descent_->run(region, dividing, meter_);
+        if (places == nullptr) return;
+        try_out(*places);
         ++descents_;
         meter_.visit();
         meter_.look_at_clock();
@@ -330,15 +316,12 @@ ProofAttempt prove(const Problem& problem, const Attempt& start, const MapParams
     StopCondition stop = params.stop;
     if (!exact) stop.max_nodes = std::min(stop.max_nodes, params.proof_nodes);
     WorkMeter meter(stop);
-    try {
-        Proven proven = prove(problem, start.places, exact ? Ties::broken : Ties::keep, meter);
-        Attempt attempt{.places = std::move(proven.places),
-                        .bound = std::max(start.bound, proven.bound),
-                        .complete = exact ? proven.complete : start.complete};
-        return {.attempt = std::move(attempt), .nodes = meter.nodes()};
-    } catch (const Stopped&) {  // while the proof was prepared
-        return {.attempt = {.places = start.places, .bound = start.bound, .complete = false}};
-    }
+    auto proven = prove(problem, start.places, exact ? Ties::broken : Ties::keep, meter);
+    if (!proven) return {.attempt = {.places = start.places, .bound = start.bound, .complete = false}};
+    Attempt attempt{.places = std::move(proven->places),
+                    .bound = std::max(start.bound, proven->bound),
+                    .complete = exact ? proven->complete : start.complete};
+    return {.attempt = std::move(attempt), .nodes = meter.nodes()};
 }
 
 // Nothing is searched where the proof would not fit into memory, let alone end, or where there is no time to
@@ -361,10 +344,7 @@ double lower_bound(const Problem& problem, const Target::Impl& target, const Reg
                    const MapParams& params, WorkMeter& meter) {
     const auto arcs = 2 * static_cast<std::size_t>(problem.source.graph().num_edges());
     if (scope == Scope::all_free && arcs * free.size() <= kBounded) {
-        try {
-            return simple_bound(problem, meter);
-        } catch (const Stopped&) {  // the other one is there at once
-        }
+        if (const auto bound = simple_bound(problem, meter)) return *bound;
     }
     return crude_bound(problem.source, target, free, params.target_cost);
 }
@@ -391,7 +371,7 @@ Outcome search(const Problem& problem, const Target::Impl& target, Scope scope, 
         WorkMeter meter(params.stop);
         if (scope == Scope::all_free)
             regions = choose_regions(problem.source, target, params, problem.vertices, meter);
-        if (const Halves* halves = halves_in_time(target, meter)) best = heuristic.run(regions, *halves);
+        if (const Halves* halves = target.halves(meter)) best = heuristic.run(regions, *halves);
         best.complete = best.complete && !meter.stopped();
     }
     ProofAttempt proof;

@@ -117,9 +117,10 @@ void keep_best(std::vector<Rated>& regions, std::size_t most) {
 
 }  // namespace
 
-std::vector<Region> packed_regions(const Source::Impl& source, const Target::Impl& target,
-                                   std::span<const std::int32_t> free, std::span<const double> target_cost,
-                                   std::size_t most, WorkMeter& meter) {
+std::optional<std::vector<Region>> packed_regions(const Source::Impl& source, const Target::Impl& target,
+                                                  std::span<const std::int32_t> free,
+                                                  std::span<const double> target_cost, std::size_t most,
+                                                  WorkMeter& meter) {
     TOPOPLACE_ASSERT(std::ranges::is_sorted(free) && source.size() > 0);
     Packing packing(source, target, free, target_cost);
     const std::size_t count = std::min(kFew, free.size());
@@ -134,7 +135,7 @@ std::vector<Region> packed_regions(const Source::Impl& source, const Target::Imp
     }
     std::vector<Rated> regions;
     for (const std::int32_t middle : middles) {
-        meter.prepare(64 * free.size());
+        if (meter.pass_time(64 * free.size())) return std::nullopt;
         regions.push_back(packing.around(middle));
     }
     keep_best(regions, most);

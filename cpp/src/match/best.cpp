@@ -43,19 +43,21 @@ class Searches {
     template <class Visit>
     BestResult with_sums(Fixed weight, Visit&& visit) {
         const bool everything = target_.everything(weight);
-        const Levels levels = everything ? Levels{} : target_.levels_from(weight, meter_);
-        const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
-        return visited(adjacency, WeightSum(target_, everything ? target_.levels() : levels), visit);
+        const auto levels = everything ? Levels{} : target_.levels_from(weight, meter_);
+        if (!levels) return stopped();
+        const auto adjacency = target_.adjacency(weight, params_.min_weight, meter_);
+        if (!adjacency) return stopped();
+        return visited(*adjacency, WeightSum(target_, everything ? target_.levels() : *levels), visit);
     }
     template <class Visit>
     BestResult with_existence(Fixed weight, Visit&& visit) {
-        const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
-        return visited(adjacency, Existence(adjacency), visit);
+        const auto adjacency = target_.adjacency(weight, params_.min_weight, meter_);
+        return adjacency ? visited(*adjacency, Existence(*adjacency), visit) : stopped();
     }
     template <class Visit>
     BestResult with_counts(const LinkCountScore::Impl& score, Visit&& visit) {
-        const BitRows adjacency = target_.adjacency(params_.min_weight, meter_);
-        return visited(adjacency, LinkCounts(target_, score), visit);
+        const auto adjacency = target_.adjacency(params_.min_weight, meter_);
+        return adjacency ? visited(*adjacency, LinkCounts(target_, score), visit) : stopped();
     }
 
     void decide(Bracket& bracket) {
@@ -71,6 +73,9 @@ class Searches {
 
   private:
     static constexpr std::uint64_t kNodesPerTest = 1U << 12;
+
+    // While a search was prepared.
+    BestResult stopped() const { return {.nodes = meter_.nodes()}; }
 
     template <Score S, class Visit>
     BestResult visited(const BitRows& adjacency, const S& score, Visit& visit) {
@@ -101,12 +106,7 @@ class Searches {
 
     // Among many weights, as measured ones are, a good first embedding saves the tests of most of them.
     void start(Bracket& bracket) {
-        std::vector<std::int32_t> mapping;
-        try {
-            mapping = first_mapping(pattern_, target_, all_of(usable_), 0, meter_);
-        } catch (const Stopped&) {
-            return;
-        }
+        std::vector<std::int32_t> mapping = first_mapping(pattern_, target_, all_of(usable_), 0, meter_);
         Fixed lightest = std::numeric_limits<Fixed>::max();
         for (std::int32_t u = 0; u < std::ssize(mapping); ++u) {
             for (const std::int32_t v : pattern_.neighbors(u))
@@ -127,19 +127,16 @@ class Searches {
 
     // Is there some embedding over edges of at least this weight?
     Test embedding_above(Fixed weight, std::uint64_t max_nodes) {
-        try {
-            const BitRows adjacency = target_.adjacency(weight, params_.min_weight, meter_);
-            const Bits<W> usable = core(adjacency, usable_, pattern_.min_degree());
-            Canonical<SearchSpace<W, Existence>> canonical(pattern_, meter_, target_, adjacency,
-                                                           Existence(adjacency), params_, usable, required_,
-                                                           max_nodes);
-            const bool found = canonical.best();
-            return {.is_found = found,
-                    .is_refuted = !found && !meter_.stopped() && !canonical.is_limited(),
-                    .witness = canonical.take_vertices()};
-        } catch (const Stopped&) {
-            return {};
-        }
+        const auto adjacency = target_.adjacency(weight, params_.min_weight, meter_);
+        if (!adjacency) return {};
+        const Bits<W> usable = core(*adjacency, usable_, pattern_.min_degree());
+        Canonical<SearchSpace<W, Existence>> canonical(pattern_, meter_, target_, *adjacency,
+                                                       Existence(*adjacency), params_, usable, required_,
+                                                       max_nodes);
+        const bool found = canonical.best();
+        return {.is_found = found,
+                .is_refuted = !found && !meter_.stopped() && !canonical.is_limited(),
+                .witness = canonical.take_vertices()};
     }
 
     const Pattern::Impl& pattern_;
@@ -160,9 +157,10 @@ BestResult searched(const Pattern& pattern, const Target& target, std::span<cons
         if (target.is_sparse())
             return sparse::best_subgraph(pattern.impl(), target.sparse(), free, goal, params);
     }
-    target.impl(params.stop);
+    const Target::Impl* dense = target.impl(params.stop);
+    if (dense == nullptr) return {};
     return with_width(target.num_vertices(), [&](auto width) {
-        return Best<Searches<width()>>(pattern.impl(), params, target.impl(), free).solve(goal_of(goal));
+        return Best<Searches<width()>>(pattern.impl(), params, *dense, free).solve(goal_of(goal));
     });
 }
 

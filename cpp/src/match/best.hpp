@@ -16,7 +16,7 @@
 
 namespace topoplace::match {
 
-// The searches of a layout. Whatever prepares something throws Stopped where the meter stops.
+// The searches of a layout. What is not prepared where the meter stops is empty, or not found.
 template <class Searches>
 concept BestSearches = requires(Searches& searches, Fixed weight, Bracket& bracket) {
     { searches.target().graph() } -> std::convertible_to<const Graph&>;
@@ -43,32 +43,18 @@ class Best {
           searches_(pattern, params, meter_, args...) {}
 
     BestResult solve(Objective objective) {
-        return unless_stopped([&] {
-            if (objective == Objective::sum || pattern_.num_edges() == 0)
-                return largest_sum(searches_.min_weight());
-            return bottleneck(objective);
-        });
+        if (objective == Objective::sum || pattern_.num_edges() == 0)
+            return largest_sum(searches_.min_weight());
+        return bottleneck(objective);
     }
 
     BestResult solve(const LinkCountScore::Impl& score) {
-        return unless_stopped([&] {
-            return searches_.with_counts(score, [&](auto& canonical) {
-                return settled(canonical, [&](Fixed rank) { return score.score_of_rank(rank); });
-            });
+        return searches_.with_counts(score, [&](auto& canonical) {
+            return settled(canonical, [&](Fixed rank) { return score.score_of_rank(rank); });
         });
     }
 
   private:
-    // Without an answer where a preparation is stopped.
-    template <std::invocable Search>
-    BestResult unless_stopped(Search&& search) const {
-        try {
-            return search();
-        } catch (const Stopped&) {
-            return {.nodes = meter_.nodes()};
-        }
-    }
-
     BestResult nothing() const { return {.optimal = !meter_.stopped(), .nodes = meter_.nodes()}; }
 
     // The bound of an optimal score is that score, to the last bit.
@@ -121,7 +107,7 @@ class Best {
     // allow it.
     BestResult sum_above(Bracket& bracket) {
         if (!meter_.stopped()) {
-            BestResult result = unless_stopped([&] { return largest_sum(bracket.weight(bracket.open())); });
+            BestResult result = largest_sum(bracket.weight(bracket.open()));
             if (result.found) return result;
         }
         TOPOPLACE_ASSERT(meter_.stopped());
@@ -138,9 +124,7 @@ class Best {
     // The canonical embedding with the best bottleneck; the witness where time does not allow it.
     BestResult at_bottleneck(Bracket& bracket) {
         const bool keeps_witness = params_.tolerance > 0 || meter_.stopped();
-        const BestResult tied = keeps_witness
-                                    ? BestResult{}
-                                    : unless_stopped([&] { return any(bracket.weight(bracket.open())); });
+        const BestResult tied = keeps_witness ? BestResult{} : any(bracket.weight(bracket.open()));
         auto vertices = tied.found ? tied.vertices : bracket.take_witness();
         const double score = lightest_used_weight(pattern_, searches_.target(), vertices);
         const double bound = bound_of(score, bracket.is_proven(), searches_.to_double(bracket.bound()));

@@ -15,8 +15,8 @@
 
 namespace topoplace::match {
 
-// What is still usable and what is required, and the searches there. Whatever prepares something throws
-// Stopped where the meter stops.
+// What is still usable and what is required, and the searches there. Where the meter stops in a preparation,
+// nothing is found.
 template <class Space>
 concept CanonicalSpace = requires(Space& space, const Plan& plan, Goal goal, std::int32_t v, Fixed score,
                                   std::size_t part, std::span<const std::int32_t> vertices) {
@@ -40,7 +40,7 @@ concept CanonicalSpace = requires(Space& space, const Plan& plan, Goal goal, std
     { space.search_in_order(score) } -> std::same_as<SearchResult>;
     { Space::set_of(vertices).test(v) } -> std::same_as<bool>;
     // Ties between embeddings of the best score: the smallest vertex for which it is open whether one uses
-    // it, until there is none.
+    // it, until there is none; kAbsent where the meter stops.
     { space.start_ties() } -> std::same_as<void>;
     { space.next_open(score) } -> std::same_as<std::int32_t>;
     { space.require(v) } -> std::same_as<void>;
@@ -58,31 +58,6 @@ class Canonical {
 
     // False where none was found. Above a tolerance of 0 it may be one that is proven to be within it.
     bool best() {
-        try {
-            return find();
-        } catch (const Stopped&) {  // by a preparation
-            return false;
-        }
-    }
-
-    // After best(): breaks ties. False where the search was stopped first.
-    bool settle() {
-        try {
-            return break_ties();
-        } catch (const Stopped&) {
-            return false;
-        }
-    }
-
-    // Whether a limit on nodes ended a search of best().
-    bool is_limited() const { return is_limited_; }
-
-    Fixed score() const { return score_; }
-    Fixed bound() const { return bound_; }
-    std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
-
-  private:
-    bool find() {
         if (!space_.is_possible()) return false;
         bound_ = space_.bound();
         if (bound_ == kNoScore) return false;
@@ -97,11 +72,13 @@ class Canonical {
         return true;
     }
 
-    bool break_ties() {
+    // After best(): breaks ties. False where the search was stopped first.
+    bool settle() {
         auto set = Space::set_of(vertices_);
         space_.start_ties();
         while (space_.num_required() < pattern_.size() && !meter_.stopped()) {
             const std::int32_t v = space_.next_open(score_);
+            if (v == kAbsent) return false;
             space_.require(v);
             if (set.test(v)) continue;
             const SearchResult other = anchored(Goal::any, v, score_);
@@ -120,6 +97,14 @@ class Canonical {
         return true;
     }
 
+    // Whether a limit on nodes ended a search of best().
+    bool is_limited() const { return is_limited_; }
+
+    Fixed score() const { return score_; }
+    Fixed bound() const { return bound_; }
+    std::vector<std::int32_t>&& take_vertices() { return std::move(vertices_); }
+
+  private:
     // Embeddings that contain v, which is required.
     SearchResult anchored(Goal goal, std::int32_t v, Fixed floor) {
         for (std::size_t part = 0; part < space_.num_parts(); ++part) {
@@ -134,8 +119,9 @@ class Canonical {
     SearchResult anchored_in_part(Goal goal, std::int32_t v, Fixed floor) {
         SearchResult best;
         for (const std::int32_t u : pattern_.representatives(meter_)) {
-            const SearchResult result =
-                noted(space_.search_at(v, pattern_.rooted(u, meter_), goal, floor, bound_));
+            const Plan* plan = pattern_.rooted(u, meter_);
+            if (plan == nullptr) return {};
+            const SearchResult result = noted(space_.search_at(v, *plan, goal, floor, bound_));
             if (result.found) best = result;
             best.bound = result.bound;
             if (best.found && goal == Goal::best) floor = best.need;

@@ -57,7 +57,7 @@ std::vector<std::int32_t> LinkCountScore::count_vectors(std::int32_t num_edges, 
 LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> edge_class,
                            std::int32_t num_classes, std::int32_t num_edges, std::span<const double> scores)
     : num_classes_(num_classes), num_edges_(num_edges), edge_class_(edge_class.begin(), edge_class.end()) {
-    const Target::Impl& t = target.impl();
+    const Target::Impl& t = *target.impl();
     const std::vector<std::int32_t> rows = count_vectors(num_edges, num_classes);
     const std::size_t vectors = rows.size() / index(num_classes);
     if (scores.size() != vectors) {

@@ -19,12 +19,12 @@ namespace {
 template <int W>
 class Remainder {
   public:
-    Remainder(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
-              const RemainderParams& params)
-        : pattern_(pattern.impl()),
-          target_(target.impl()),
-          meter_(params.stop),
-          adjacency_(target_.adjacency(0, meter_)),
+    Remainder(const Pattern::Impl& pattern, const Target::Impl& target, const BitRows& adjacency,
+              std::span<const std::int32_t> free, const RemainderParams& params, WorkMeter& meter)
+        : pattern_(pattern),
+          target_(target),
+          meter_(meter),
+          adjacency_(adjacency),
           settings_{.stop = params.stop},
           embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), settings_, meter_) {
         target_.check_comparable();
@@ -55,13 +55,9 @@ class Remainder {
 
   private:
     void search() {
-        try {
-            prepare();
-            start_greedily();
-            descend(Bits<W>{}, 0, 0, degree_);
-        } catch (const Stopped&) {  // by a preparation; what was found is kept
-            TOPOPLACE_ASSERT(meter_.stopped());
-        }
+        if (!prepare()) return;
+        start_greedily();
+        descend(Bits<W>{}, 0, 0, degree_);
     }
 
     // The free vertices with as many free neighbours as some pattern vertex has; no other is ever taken.
@@ -76,13 +72,14 @@ class Remainder {
     }
 
     // By position in ids_: weighted degree among free and kept vertices, prefix sums of the heaviest edges.
-    void prepare() {
+    // False where the meter stops.
+    [[nodiscard]] bool prepare() {
         const std::size_t k = index(pattern_.size());
         degree_.resize(ids_.size());
         heaviest_.assign(ids_.size() * k, 0);
         std::vector<Fixed> row;
         for (std::size_t i = 0; i < ids_.size(); ++i) {
-            meter_.prepare(128 * ids_.size());
+            if (meter_.pass_time(128 * ids_.size())) return false;
             row.clear();
             for (const std::int32_t v : ids_) row.push_back(target_.weight(ids_[i], v));
             const Fixed among = std::accumulate(row.begin(), row.end(), Fixed{0});
@@ -92,7 +89,10 @@ class Remainder {
             std::sort(row.begin(), row.end(), std::greater<>());
             for (std::size_t q = 1; q < k; ++q) heaviest_[i * k + q] = heaviest_[i * k + q - 1] + row[q - 1];
         }
-        best_score_bound_ = embedding_.root_bound(pattern_.plan(meter_), free_, kNoScore + 1);
+        plan_ = pattern_.plan(meter_);
+        if (plan_ == nullptr) return false;
+        best_score_bound_ = embedding_.root_bound(*plan_, free_, kNoScore + 1);
+        return true;
     }
 
     Fixed weight_to(std::int32_t v, const std::vector<std::int32_t>& others) const {
@@ -139,7 +139,7 @@ class Remainder {
     }
 
     SearchResult embed(const Bits<W>& set, Fixed floor) {
-        return embedding_.run({.plan = pattern_.plan(meter_), .usable = set, .roots = set, .floor = floor});
+        return embedding_.run({.plan = *plan_, .usable = set, .roots = set, .floor = floor});
     }
 
     void descend(const Bits<W>& set, std::size_t next, Fixed loss, const std::vector<Fixed>& cost) {
@@ -214,17 +214,15 @@ class Remainder {
     // The first mapping onto the best set.
     void settle() {
         if (meter_.stopped()) return;
-        try {
-            const SearchResult embedding = embedding_.run({.plan = pattern_.natural(meter_),
-                                                           .goal = Goal::first,
-                                                           .usable = best_,
-                                                           .required = best_,
-                                                           .roots = best_,
-                                                           .floor = best_score_});
-            if (embedding.found) mapping_.assign(embedding.vertices.begin(), embedding.vertices.end());
-        } catch (const Stopped&) {
-            TOPOPLACE_ASSERT(meter_.stopped());
-        }
+        const Plan* natural = pattern_.natural(meter_);
+        if (natural == nullptr) return;
+        const SearchResult embedding = embedding_.run({.plan = *natural,
+                                                       .goal = Goal::first,
+                                                       .usable = best_,
+                                                       .required = best_,
+                                                       .roots = best_,
+                                                       .floor = best_score_});
+        if (embedding.found) mapping_.assign(embedding.vertices.begin(), embedding.vertices.end());
     }
 
     double weight_left() const {
@@ -242,10 +240,11 @@ class Remainder {
 
     const Pattern::Impl& pattern_;
     const Target::Impl& target_;
-    WorkMeter meter_;
-    const BitRows adjacency_;
+    WorkMeter& meter_;
+    const BitRows& adjacency_;
     const BestParams settings_;
     BranchAndBound<W, WeightSum> embedding_;
+    const Plan* plan_ = nullptr;
     Bits<W> free_;
     Bits<W> required_;
     std::vector<std::int32_t> ids_;   // the members of free_, ascending
@@ -266,14 +265,14 @@ class Remainder {
 RemainderResult best_remainder(const Pattern& pattern, const Target& target,
                                std::span<const std::int32_t> free, const RemainderParams& params) {
     if (pattern.num_vertices() == 0) return {.found = true, .optimal = true};
-    try {
-        target.impl(params.stop);
-        return with_width(target.num_vertices(), [&](auto width) {
-            return Remainder<width()>(pattern, target, free, params).solve();
-        });
-    } catch (const Stopped&) {
-        return {};
-    }
+    const Target::Impl* dense = target.impl(params.stop);
+    if (dense == nullptr) return {};
+    WorkMeter meter(params.stop);
+    const auto adjacency = dense->adjacency(0, meter);
+    if (!adjacency) return {};
+    return with_width(target.num_vertices(), [&](auto width) {
+        return Remainder<width()>(pattern.impl(), *dense, *adjacency, free, params, meter).solve();
+    });
 }
 
 }  // namespace topoplace::match

@@ -49,12 +49,15 @@ class SearchSpace {
         return usable_.count() >= pattern_.size() && required_.count() <= pattern_.size() &&
                !(required_ - usable_).any();
     }
-    Fixed bound() { return search_.root_bound(pattern_.plan(meter_), usable_, kNoScore + 1); }
+    Fixed bound() {
+        const Plan* plan = pattern_.plan(meter_);
+        return plan == nullptr ? kNoScore : search_.root_bound(*plan, usable_, kNoScore + 1);
+    }
     std::int32_t num_required() const { return taken_.count(); }
     std::int32_t lowest_required() const { return taken_.any() ? taken_.lowest() : kAbsent; }
 
     SearchResult search_anywhere(Fixed enough) {
-        SearchTask<W> task{.plan = pattern_.plan(meter_),
+        SearchTask<W> task{.plan = *pattern_.plan(meter_),  // made for the bound
                            .usable = usable_,
                            .required = required_,
                            .roots = usable_,
@@ -89,7 +92,9 @@ class SearchSpace {
     }
 
     SearchResult search_in_order(Fixed floor) {
-        return search_.run({.plan = pattern_.natural(meter_),
+        const Plan* plan = pattern_.natural(meter_);
+        if (plan == nullptr) return {};
+        return search_.run({.plan = *plan,
                             .goal = Goal::first,
                             .usable = taken_,
                             .required = taken_,
@@ -104,7 +109,9 @@ class SearchSpace {
     }
     std::int32_t next_open(Fixed score) {
         if (meter_.nodes() >= hard_after_) {
-            homes_ = ladder_.homes(score);
+            auto homes = ladder_.homes(score);
+            if (!homes) return kAbsent;
+            homes_ = std::move(*homes);
             hard_after_ = kEndless;
         }
         const std::int32_t v = open_.lowest();
@@ -118,19 +125,10 @@ class SearchSpace {
     }
 
   private:
-    // Every vertex alone where there is no time to tell.
-    std::vector<std::int32_t> orbits(const std::vector<bool>& free) const {
-        try {
-            return target_.orbits(free, meter_);
-        } catch (const Stopped&) {
-            return orbits_of(target_.size(), {});
-        }
-    }
-
     std::vector<Bits<W>> orbit_mates() const {
         std::vector<bool> free(index(target_.size()));
         usable_.for_each([&](std::int32_t v) { free[index(v)] = true; });
-        const std::vector<std::int32_t> orbit = orbits(free);
+        const std::vector<std::int32_t> orbit = target_.orbits(free, meter_);
         std::vector<Bits<W>> members(index(target_.size()));
         for (std::int32_t v = 0; v < target_.size(); ++v) members[index(orbit[index(v)])].set(v);
         std::vector<Bits<W>> mates(index(target_.size()));

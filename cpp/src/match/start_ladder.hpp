@@ -89,36 +89,35 @@ class StartLadder {
     // No embedding scores more.
     void lower_bound_to(Fixed bound) { bound_ = std::min(bound_, bound); }
 
-    // The next step. need: the least score that is of use.
+    // The next step; without help where the meter stops. need: the least score that is of use.
     Starts next(Fixed need) {
-        try {
-            const std::size_t asked = num_asked_++;
-            const std::size_t rung = std::min(asked, kStartLadder.size() - 1);
-            Starts starts = taken(kStartLadder[rung], need);
-            starts.pause = kStartLadder[rung].pause << (asked - rung);
-            return starts;
-        } catch (const Stopped&) {
-            return {};
-        }
+        const std::size_t asked = num_asked_++;
+        const std::size_t rung = std::min(asked, kStartLadder.size() - 1);
+        Starts starts = taken(kStartLadder[rung], need);
+        starts.pause = kStartLadder[rung].pause << (asked - rung);
+        return starts;
     }
 
-    // The sets that hold all embeddings of this score or more; none where that is not known.
-    std::vector<Bits<W>> homes(Fixed score) {
-        if (pattern_.size() > kPackedPattern) return {};
-        const Plan& plan = pattern_.plan(meter_);
-        const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
-        if (!packed.is_exhaustive() || bound_beyond(packed, plan) >= score) return {};
+    // The sets that hold all embeddings of this score or more; empty where that is not known, none where the
+    // meter stops.
+    std::optional<std::vector<Bits<W>>> homes(Fixed score) {
         std::vector<Bits<W>> found;
-        for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
-            if (bound >= score) found.push_back(set);
-        }
+        if (pattern_.size() > kPackedPattern) return found;
+        const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
+        if (!packed.is_exhaustive()) return found;
+        const auto beyond = bound_beyond(packed);
+        if (!beyond) return std::nullopt;
+        if (*beyond >= score) return found;
+        const auto sets = ranked(packed.sets(), score);
+        if (!sets) return std::nullopt;
+        for (const auto& [bound, set] : *sets) found.push_back(set);
         if (meter_.stopped()) found.clear();  // some sets may not have been looked at
         return found;
     }
 
     // No embedding into these vertices scores more; below `floor` also where none scores as much.
     Fixed bound_within(const Bits<W>& vertices, Fixed floor) {
-        return short_search().root_bound(pattern_.plan(meter_), vertices, floor);
+        return short_search().root_bound(plan(), vertices, floor);
     }
 
   private:
@@ -157,9 +156,11 @@ class StartLadder {
     Starts nested_starts() {
         if constexpr (requires { score_.levels(); }) {
             if (index(usable_.count()) > NestedBound::kMostVertices) return {};
-            auto ceilings = short_search().root(pattern_.plan(meter_), usable_).high;
-            lower(ceilings);
-            nested_.emplace(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
+            auto ceilings = short_search().root(plan(), usable_).high;
+            if (!lower(ceilings)) return {};
+            nested_ =
+                NestedBound::make(pattern_, target_, score_.levels(), all_of(usable_), ceilings, meter_);
+            if (!nested_) return {};
             bound_ = std::min(bound_, target_.sum_below(nested_->most(), pattern_.num_edges()));
             return {.mappings = mapped_to(nested_->chosen(), 0), .bound = bound_};
         } else {
@@ -173,8 +174,9 @@ class StartLadder {
             return part.count() <= static_cast<std::int32_t>(NestedBound::kSmall);
         });
     }
-    // By what as many vertices as the pattern's can have among them, on levels that join few pairs.
-    void lower(std::span<std::int32_t> ceilings) {
+    // By what as many vertices as the pattern's can have among them, on levels that join few pairs. False
+    // where the meter stops.
+    [[nodiscard]] bool lower(std::span<std::int32_t> ceilings) {
         const std::vector<std::int32_t> free = all_of(usable_);
         std::vector<std::int32_t> position(index(target_.size()));
         for (std::size_t i = 0; i < free.size(); ++i) position[index(free[i])] = static_cast<std::int32_t>(i);
@@ -189,10 +191,12 @@ class StartLadder {
                 neighbors.close_row();
                 ends += index(its.count());
             }
-            if (ends > kSparseDegree * free.size()) return;
-            const auto most = densest_sets(neighbors, usable_.count(), pattern_.size(), meter_).back();
-            ceilings[level] = std::min(ceilings[level], most);
+            if (ends > kSparseDegree * free.size()) return true;
+            const auto most = densest_sets(neighbors, usable_.count(), pattern_.size(), meter_);
+            if (!most) return false;
+            ceilings[level] = std::min(ceilings[level], most->back());
         }
+        return true;
     }
 
     // No mapping, but a bound, for patterns that fall into few different pieces.
@@ -203,7 +207,7 @@ class StartLadder {
                 pieces_.reset();
                 return {};
             }
-            pieces_->improve(need, meter_);
+            if (!pieces_->improve(need, meter_)) return {};
             bound_ = std::min(bound_, target_.sum_below(pieces_->most(), pattern_.num_edges()));
             return {.bound = bound_};
         } else {
@@ -223,18 +227,19 @@ class StartLadder {
     Starts packed_starts(Fixed need, std::uint64_t max_nodes) {
         Starts starts;
         if (pattern_.size() > kPackedPattern) return starts;
-        const Plan& plan = pattern_.plan(meter_);
         const PackedSets<W> packed(levels(), target_.size(), usable_, pattern_.size(), kPackedSets);
         starts.settled = packed.is_exhaustive();
         const std::uint64_t last = meter_.nodes() + max_nodes;
-        for (const auto& [bound, set] : ranked(packed.sets(), plan)) {
+        const auto sets = ranked(packed.sets(), need);
+        if (!sets) return {};
+        for (const auto& [bound, set] : *sets) {
             if (bound < need) break;
             if (meter_.nodes() >= last) {
                 starts.settled = false;
                 break;
             }
             const SearchResult best =
-                short_search().run({.plan = plan,
+                short_search().run({.plan = plan(),
                                     .usable = set,
                                     .required = required_,
                                     .roots = set,
@@ -248,7 +253,11 @@ class StartLadder {
             if (best.is_limited) starts.settled = false;
             if (need > bound_) break;
         }
-        starts.settled = starts.settled && (need > bound_ || bound_beyond(packed, plan) < need);
+        if (starts.settled && need <= bound_) {
+            const auto beyond = bound_beyond(packed);
+            if (!beyond) return {};
+            starts.settled = *beyond < need;
+        }
         starts.settled = starts.settled && !meter_.stopped();
         return starts;
     }
@@ -257,32 +266,38 @@ class StartLadder {
         Fixed bound;
         Bits<W> set;
     };
-    // Sets by descending bound, without those that lack a required vertex.
-    std::vector<Ranked> ranked(const std::vector<Bits<W>>& sets, const Plan& plan) {
+    // Sets with a bound of at least this, by descending bound, without those that lack a required vertex.
+    // None where the meter stops in a bound.
+    std::optional<std::vector<Ranked>> ranked(const std::vector<Bits<W>>& sets, Fixed least) {
         std::vector<Ranked> found;
         for (const Bits<W>& set : sets) {
             if (meter_.spend(kStepsPerRow * W * index(set.count()) * levels().count())) break;
             if ((required_ - set).any()) continue;
-            Fixed bound = short_search().root_bound(plan, set, kNoScore + 1);
+            Fixed bound = short_search().root_bound(plan(), set, kNoScore + 1);
             if (nested_) {
                 meter_.spend(kStepsPerVertex * index(usable_.count()));
                 bound = std::min(bound, nested_->most_within(all_of(set)));
             }
-            if (pieces_) bound = std::min(bound, pieces_->most_within(set, meter_));
-            found.push_back({bound, set});
+            if (pieces_) {
+                const auto most = pieces_->most_within(set, meter_);
+                if (!most) return std::nullopt;
+                bound = std::min(bound, *most);
+            }
+            if (bound >= least) found.push_back({bound, set});
         }
         std::stable_sort(found.begin(), found.end(),
                          [](const Ranked& a, const Ranked& b) { return a.bound > b.bound; });
         return found;
     }
 
-    // No embedding over more components than make up a set scores more.
-    Fixed bound_beyond(const PackedSets<W>& packed, const Plan& plan) {
-        const Fixed most = most_inside_beyond(packed, plan);
+    // No embedding over more components than make up a set scores more. None where the meter stops.
+    std::optional<Fixed> bound_beyond(const PackedSets<W>& packed) {
+        const Fixed most = most_inside_beyond(packed);
         if (!pieces_ || pieces_->first_crossing() != packed.level()) return most;
-        return std::min(most, pieces_->most_over(packed.fewest() + 1, meter_));
+        const auto over = pieces_->most_over(packed.fewest() + 1, meter_);
+        return over ? std::optional(std::min(most, *over)) : std::nullopt;
     }
-    Fixed most_inside_beyond(const PackedSets<W>& packed, const Plan& plan) {
+    Fixed most_inside_beyond(const PackedSets<W>& packed) {
         if constexpr (requires(typename S::State& state) { score_.limit(state, 0, 0); }) {
             std::vector<Spread::Part> parts;
             const std::size_t base = (packed.level() - 1) * index(target_.size());
@@ -292,7 +307,7 @@ class StartLadder {
             if (meter_.spend(most_ways * index(usable_.count()))) return bound_;
             const std::int32_t most = pattern_.spread().most_inside(parts, packed.fewest() + 1);
             if (most < 0) return kNoScore;
-            return short_search().root_bound(plan, usable_, kNoScore + 1, [&](typename S::State& state) {
+            return short_search().root_bound(plan(), usable_, kNoScore + 1, [&](typename S::State& state) {
                 score_.limit(state, packed.level() - 1, most);
             });
         } else {
@@ -307,6 +322,9 @@ class StartLadder {
             return target_.levels();
         }
     }
+
+    // Made for the search that is helped.
+    const Plan& plan() const { return *pattern_.plan(meter_); }
 
     // For searches while the main one waits.
     Search& short_search() {

@@ -246,11 +246,10 @@ void search(const Graph& graph, const BipartitionParams& params, const std::arra
                     .fixed = core.number.empty() ? params.fixed : core.fixed,
                     .limits = limits};
     Division best;
-    try {
-        const double scale = scale_of(graph, meter);
-        fill(memory.graph, graph, core, scale, meter);
-        best = Search(params, scale, core.weight, memory, meter, result).run(task);
-    } catch (const Stopped&) {  // before all edges were read
+    const auto scale = scale_of(graph, meter);
+    if (scale && fill(memory.graph, graph, core, *scale, meter)) {
+        best = Search(params, *scale, core.weight, memory, meter, result).run(task);
+    } else {  // stopped before all edges were read
         best.side = packed(task);
         weigh(task, best);
         result.start_cut = std::numeric_limits<double>::infinity();

@@ -42,7 +42,7 @@ using Dense = std::array<std::array<std::int64_t, kMost>, kMost>;
 
 // The weights between vertices, without the power of two they share. Returns their total.
 std::int64_t fill_dense(Dense& weight, const Graph& graph, WorkMeter& meter) {
-    const double scale = scale_of(graph, meter);
+    const double scale = *scale_of(graph, meter);  // of too few edges to be stopped
     const auto n = index(graph.num_vertices());
     std::uint64_t all = 0;
     std::int64_t total = 0;

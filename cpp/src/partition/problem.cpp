@@ -78,18 +78,18 @@ std::array<std::int64_t, 2> limits_of(const BipartitionParams& params, std::int6
     return limits;
 }
 
-double scale_of(const Graph& graph, WorkMeter& meter) {
+std::optional<double> scale_of(const Graph& graph, WorkMeter& meter) {
     double total = 0;
     bool integral = true;
     for (std::int32_t v = 0; v < graph.num_vertices(); ++v) {
-        meter.prepare(8 * graph.weights(v).size());
+        if (meter.pass_time(8 * graph.weights(v).size())) return std::nullopt;
         for (const double weight : graph.weights(v)) {
             total += weight;
             integral = integral && weight == std::floor(weight);
         }
     }
     if (!std::isfinite(total)) throw std::invalid_argument("the sum of the graph's weights is not finite");
-    if (integral && total < 0x1p53) return 1;
+    if (integral && total < 0x1p53) return 1.0;
     int exponent = 0;
     std::frexp(total, &exponent);
     return std::ldexp(1.0, 61 - std::max(exponent, -960));
@@ -100,7 +100,7 @@ std::int64_t scaled(double weight, double scale) {
     return std::llround(weight * scale);
 }
 
-void fill(IntegerGraph& result, const Graph& graph, const Core& core, double scale, WorkMeter& meter) {
+bool fill(IntegerGraph& result, const Graph& graph, const Core& core, double scale, WorkMeter& meter) {
     TOPOPLACE_ASSERT(result.size() == index(core.size));
     std::size_t row = 0;
     std::size_t end = 0;
@@ -109,7 +109,7 @@ void fill(IntegerGraph& result, const Graph& graph, const Core& core, double sca
         result.offsets[row++] = static_cast<std::int64_t>(end);
         const auto neighbors = graph.neighbors(v);
         const auto weights = graph.weights(v);
-        meter.prepare(16 * neighbors.size());
+        if (meter.pass_time(16 * neighbors.size())) return false;
         std::copy(neighbors.begin(), neighbors.end(), &result.neighbors[end]);
         if (!core.number.empty()) {
             for (std::size_t i = end; i < end + neighbors.size(); ++i)
@@ -126,6 +126,7 @@ void fill(IntegerGraph& result, const Graph& graph, const Core& core, double sca
     }
     result.offsets[row] = static_cast<std::int64_t>(end);
     TOPOPLACE_ASSERT(result.num_arcs() == 2 * static_cast<std::size_t>(graph.num_edges()));
+    return true;
 }
 
 double cut_of(const Graph& graph, std::span<const std::int8_t> side) {

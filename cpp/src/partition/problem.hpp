@@ -4,6 +4,7 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -43,8 +44,9 @@ std::int64_t total_weight(const Graph& graph, const BipartitionParams& params);
 std::array<std::int64_t, 2> limits_of(const BipartitionParams& params, std::int64_t total);
 
 // The power of two by which edge weights become integers whose sum stays below 2^61; 1 where all are
-// integers. Throws std::invalid_argument where the sum of the weights is not finite, and Stopped.
-double scale_of(const Graph& graph, WorkMeter& meter);
+// integers; none where `meter` stops. Throws std::invalid_argument where the sum of the weights is not
+// finite.
+std::optional<double> scale_of(const Graph& graph, WorkMeter& meter);
 
 // A weight as an integer.
 std::int64_t scaled(double weight, double scale);
@@ -64,8 +66,9 @@ struct Core {
 Core core_of(const Graph& graph, const BipartitionParams& params, const std::array<std::int64_t, 2>& limits,
              std::int64_t total);
 
-// Gives the graph of the core integer weights. Throws Stopped.
-void fill(IntegerGraph& result, const Graph& graph, const Core& core, double scale, WorkMeter& meter);
+// Gives the graph of the core integer weights. False where `meter` stops.
+[[nodiscard]] bool fill(IntegerGraph& result, const Graph& graph, const Core& core, double scale,
+                        WorkMeter& meter);
 
 // Extends a balanced side vector of the core to all vertices: those set aside go, heaviest first, to the side
 // with more room. `room` is what each side may still hold.

@@ -57,7 +57,7 @@ TEST(best_bottleneck_on_a_crowded_cluster) {
 }
 
 TEST(best_ring_in_a_sparse_graph) {
-    const match::Target target(ring_with_chords(2000), {}, match::Layout::sparse);
+    const match::Target target(ring_with_chords(2000), match::Layout::sparse);
     const match::Pattern pattern(work::ring(6));
     const auto free = first_vertices(2000);
     counted([&] { CHECK(match::best_subgraph(pattern, target, free, Objective::sum, {}).optimal); });

@@ -134,8 +134,8 @@ std::int32_t fewest(const std::vector<std::int64_t>& rooms, std::int64_t tasks) 
 // The weight that crosses between groups, at least.
 class Crossing {
   public:
-    Crossing(const Source::Impl& source, WorkMeter& meter)
-        : size_(source.size()), ranking_(source.ranking(meter)), ties_(Connection(source.graph()).find()) {
+    Crossing(const Source::Impl& source, const Ranking& ranking)
+        : size_(source.size()), ranking_(ranking), ties_(Connection(source.graph()).find()) {
         for (const auto& halves : ranking_.halves) {
             if (!halves.empty()) lightest_ = std::min(lightest_, 2 * halves.back());
         }
@@ -217,15 +217,17 @@ bool BlockProblem::fits(const BlockOf& block_of) const {
     return std::ssize(block_of) == source.size();
 }
 
-double lower_bound(const BlockProblem& problem, WorkMeter& meter) {
+std::optional<double> lower_bound(const BlockProblem& problem, WorkMeter& meter) {
     const auto& distance = problem.distance;
-    if (distance.empty()) return 0;
+    if (distance.empty()) return 0.0;
     double reached = *std::min_element(distance.begin(), distance.end());
     double bound = problem.source.total_weight() * reached;
     if (problem.source.graph().num_edges() == 0) return bound;
-    const Crossing crossing(problem.source, meter);
+    const Ranking* ranking = problem.source.ranking(meter);
+    if (ranking == nullptr) return std::nullopt;
+    const Crossing crossing(problem.source, *ranking);
     for (const double next : different(distance, problem.size())) {
-        meter.prepare(8 * distance.size());
+        if (meter.pass_time(8 * distance.size())) return std::nullopt;
         if (next > reached) bound += (next - reached) * crossing.weight(group_rooms(problem, reached));
         reached = std::max(reached, next);
     }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -33,7 +34,7 @@ struct BlockProblem {
 // No distribution costs less. Of edges, as many are longer than a distance as have to cross between the
 // groups of blocks no farther apart: at least one for each group beyond the first that is needed, or one for
 // each group if no single edge joins two parts of the graph; and those beyond the room of the largest group
-// at each task. Throws Stopped.
-double lower_bound(const BlockProblem& problem, WorkMeter& meter);
+// at each task. None where `meter` stops.
+std::optional<double> lower_bound(const BlockProblem& problem, WorkMeter& meter);
 
 }  // namespace topoplace::mapping

@@ -36,7 +36,7 @@ class Bisection {
     Bisection(const BlockProblem& problem, std::uint64_t seed, WorkMeter& meter)
         : problem_(problem), seed_(seed), meter_(meter), place_(index(problem.source.size()), kAbsent) {}
 
-    // Throws Stopped where `meter` stops on the way. Empty where no balanced halves were found.
+    // Empty where no balanced halves were found, or `meter` stops on the way.
     BlockOf run() {
         block_of_.assign(index(problem_.source.size()), kAbsent);
         std::vector<std::int32_t> tasks(block_of_.size());
@@ -96,8 +96,7 @@ class Bisection {
         params.exact_up_to = kExact;
         params.stop = meter_.deadline();
         const auto found = partition::bipartition(Graph(size, edges), params, &workspace_);
-        meter_.prepare(1024 * (tasks.size() + edges.size()));
-        if (found.side.empty()) return std::nullopt;
+        if (meter_.pass_time(1024 * (tasks.size() + edges.size())) || found.side.empty()) return std::nullopt;
         std::vector<std::int32_t> second;
         std::size_t count = 0;
         for (std::size_t i = 0; i < tasks.size(); ++i) {
@@ -157,11 +156,9 @@ class Distributor {
         std::iota(order.begin(), order.end(), 0);
         best_ = in_turn(problem_, order);
         cost_ = problem_.cost(best_);
-        try {
-            bound_ = lower_bound(problem_, meter_);
-            if (!done()) search();
-        } catch (const Stopped&) {  // while a start was prepared
-        }
+        const auto bound = lower_bound(problem_, meter_);
+        bound_ = bound.value_or(0);
+        if (bound && !done()) search();
         const double least = std::min(bound_, cost_);
         return {.found = true,
                 .block_of = best_,
@@ -180,6 +177,7 @@ class Distributor {
         for (std::int32_t start = 0; start < params_.starts && !done(); ++start) {
             if (meter_.look_at_clock()) return;
             const BlockOf halved = Bisection(problem_, params_.seed + index(start), meter_).run();
+            if (meter_.stopped()) return;
             refine(halved.empty() ? best_ : halved);
         }
     }

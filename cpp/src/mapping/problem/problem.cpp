@@ -65,40 +65,42 @@ double Problem::cost(const Places& places) const {
     return sum;
 }
 
-Nearest::Nearest(const Problem& problem, std::int32_t count, WorkMeter& meter)
-    : count_(std::max(0, std::min(count, problem.size() - 1))),
-      near_(problem.vertices.size() * index(count_)) {
+std::optional<Nearest> Nearest::make(const Problem& problem, std::int32_t most, WorkMeter& meter) {
+    std::optional<Nearest> nearest(Nearest(problem, most));
+    const std::int32_t count = nearest->count_;
     std::vector<std::int32_t> others(problem.vertices.size());
     for (std::int32_t v = 0; v < problem.size(); ++v) {
-        meter.prepare(64 * (others.size() + index(count_)));
+        if (meter.pass_time(64 * (others.size() + index(count)))) return std::nullopt;
         const double* from = problem.row(v);
         std::iota(others.begin(), others.end(), 0);
         std::swap(others[0], others[index(v)]);
         const auto nearer = [&](std::int32_t x, std::int32_t y) {
             return from[x] != from[y] ? from[x] < from[y] : x < y;
         };
-        const auto end = others.begin() + 1 + count_;
+        const auto end = others.begin() + 1 + count;
         if (end != others.end()) std::nth_element(others.begin() + 1, end, others.end(), nearer);
         std::sort(others.begin() + 1, end, nearer);
         TOPOPLACE_ASSERT(others[0] == v);
         std::copy(others.begin() + 1, end,
-                  near_.begin() + static_cast<std::ptrdiff_t>(index(v) * index(count_)));
+                  nearest->near_.begin() + static_cast<std::ptrdiff_t>(index(v) * index(count)));
     }
+    return nearest;
 }
 
-double simple_bound(const Problem& problem, WorkMeter& meter) {
-    std::int32_t degree = 0;
-    const auto& ranking = problem.source.ranking(meter);
-    for (const auto& halves : ranking.halves)
-        degree = std::max(degree, static_cast<std::int32_t>(halves.size()));
-    const Nearest nearest(problem, degree, meter);
+std::optional<double> simple_bound(const Problem& problem, WorkMeter& meter) {
+    const Ranking* ranking = problem.source.ranking(meter);
+    if (ranking == nullptr) return std::nullopt;
+    const auto degree_of = [](const auto& halves) { return halves.size(); };
+    const auto largest = std::ranges::max_element(ranking->halves, {}, degree_of);
+    const auto nearest = Nearest::make(problem, static_cast<std::int32_t>(largest->size()), meter);
+    if (!nearest) return std::nullopt;
     double bound = 0;
-    for (const auto& halves : ranking.halves) {
-        meter.prepare(8 * (1 + halves.size()) * problem.vertices.size());
+    for (const auto& halves : ranking->halves) {
+        if (meter.pass_time(8 * (1 + halves.size()) * problem.vertices.size())) return std::nullopt;
         double least = std::numeric_limits<double>::infinity();
         for (std::int32_t v = 0; v < problem.size(); ++v) {
             double sum = problem.price[index(v)];
-            const auto near = nearest.of(v);
+            const auto near = nearest->of(v);
             TOPOPLACE_ASSERT(halves.size() <= near.size());
             for (std::size_t i = 0; i < halves.size(); ++i) sum += halves[i] * problem.row(v)[near[i]];
             least = std::min(least, sum);

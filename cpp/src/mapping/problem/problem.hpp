@@ -2,7 +2,9 @@
 // order, with a dense matrix of their distances.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -48,8 +50,8 @@ double dearest(const Source::Impl& source, const Target::Impl& target, std::span
 // The distances from each vertex to its nearest others, `count` of them in ascending order.
 class Nearest {
   public:
-    // Throws Stopped.
-    Nearest(const Problem& problem, std::int32_t count, WorkMeter& meter);
+    // None where `meter` stops.
+    static std::optional<Nearest> make(const Problem& problem, std::int32_t count, WorkMeter& meter);
 
     std::int32_t count() const { return count_; }
     std::span<const std::int32_t> of(std::int32_t v) const {
@@ -57,11 +59,15 @@ class Nearest {
     }
 
   private:
+    Nearest(const Problem& problem, std::int32_t count)
+        : count_(std::max(0, std::min(count, problem.size() - 1))),
+          near_(problem.vertices.size() * index(count_)) {}
+
     std::int32_t count_;
     std::vector<std::int32_t> near_;
 };
 
-// No mapping costs less: every task on the vertex that would be best for it alone. Throws Stopped.
-double simple_bound(const Problem& problem, WorkMeter& meter);
+// No mapping costs less: every task on the vertex that would be best for it alone. None where `meter` stops.
+std::optional<double> simple_bound(const Problem& problem, WorkMeter& meter);
 
 }  // namespace topoplace::mapping

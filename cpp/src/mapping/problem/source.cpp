@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <queue>
 #include <tuple>
 #include <utility>
@@ -19,8 +20,8 @@ namespace {
 constexpr std::uint64_t kStepsPerEntry = 512;
 
 // The largest tie first; of equal ones the heavier task, then the smaller number.
-std::vector<std::int32_t> placing_order(const Graph& graph, const std::vector<double>& weight,
-                                        WorkMeter& meter) {
+std::optional<std::vector<std::int32_t>> placing_order(const Graph& graph, const std::vector<double>& weight,
+                                                       WorkMeter& meter) {
     using Entry = std::tuple<double, double, std::int32_t>;
     std::priority_queue<Entry> waiting;
     std::vector<double> tie(weight.size(), 0);
@@ -31,11 +32,11 @@ std::vector<std::int32_t> placing_order(const Graph& graph, const std::vector<do
         const auto [seen, unused, negative] = waiting.top();
         const std::int32_t a = -negative;
         waiting.pop();
-        meter.prepare(kStepsPerEntry);
+        if (meter.pass_time(kStepsPerEntry)) return std::nullopt;
         if (placed[index(a)] || seen != tie[index(a)]) continue;
         placed[index(a)] = true;
         order.push_back(a);
-        meter.prepare(kStepsPerEntry * graph.neighbors(a).size());
+        if (meter.pass_time(kStepsPerEntry * graph.neighbors(a).size())) return std::nullopt;
         for (std::size_t i = 0; i < graph.neighbors(a).size(); ++i) {
             const std::int32_t b = graph.neighbors(a)[i];
             if (placed[index(b)]) continue;
@@ -84,24 +85,26 @@ Graph renumbered(const Graph& graph, const std::vector<std::int32_t>& order) {
     return {graph.num_vertices(), edges};
 }
 
-Ranking rank(const Graph& graph, WorkMeter& meter) {
+std::optional<Ranking> rank(const Graph& graph, WorkMeter& meter) {
     Ranking ranking;
     std::vector<double> weight;
     for (std::int32_t a = 0; a < graph.num_vertices(); ++a) {
-        meter.prepare(kStepsPerEntry * (1 + graph.neighbors(a).size()));
+        if (meter.pass_time(kStepsPerEntry * (1 + graph.neighbors(a).size()))) return std::nullopt;
         const auto& halves = ranking.halves.emplace_back(halves_of(graph, a, 0));
         weight.push_back(std::accumulate(halves.begin(), halves.end(), 0.0));
     }
-    ranking.order = placing_order(graph, weight, meter);
+    auto order = placing_order(graph, weight, meter);
+    if (!order) return std::nullopt;
+    ranking.order = std::move(*order);
     TOPOPLACE_ASSERT(std::ssize(ranking.order) == graph.num_vertices());
     return ranking;
 }
 
-Proof prepare(const Graph& given, const std::vector<std::int32_t>& order, WorkMeter& meter) {
+std::optional<Proof> prepare(const Graph& given, const std::vector<std::int32_t>& order, WorkMeter& meter) {
     const std::int32_t size = given.num_vertices();
     Proof proof{renumbered(given, order), {}, {}};
     for (std::int32_t depth = 0; depth < size; ++depth) {
-        meter.prepare(256 * index(size - depth));
+        if (meter.pass_time(256 * index(size - depth))) return std::nullopt;
         auto& row = proof.open_halves.emplace_back(index(size));
         for (std::int32_t task = depth; task < size; ++task)
             row[index(task)] = halves_of(proof.graph, task, depth);
@@ -110,8 +113,9 @@ Proof prepare(const Graph& given, const std::vector<std::int32_t>& order, WorkMe
     std::iota(base.begin(), base.end(), 0);
     proof.above.resize(index(size));
     const auto chain = match::stabilizer_chain(colored(proof.graph), base, meter);
+    if (!chain) return std::nullopt;
     for (std::int32_t i = 0; i < size; ++i) {
-        for (const std::int32_t task : chain.orbit[index(i)]) {
+        for (const std::int32_t task : chain->orbit[index(i)]) {
             TOPOPLACE_ASSERT(task >= i);
             if (task != i) proof.above[index(task)].push_back(i);
         }
@@ -132,12 +136,16 @@ Source::Impl::Impl(Graph graph) : graph_(std::move(graph)) {
     TOPOPLACE_ASSERT(total_weight_ >= 0);
 }
 
-const Ranking& Source::Impl::ranking(WorkMeter& meter) const {
+const Ranking* Source::Impl::ranking(WorkMeter& meter) const {
     return ranking_.get([&] { return rank(graph_, meter); });
 }
 
-const Proof& Source::Impl::proof(WorkMeter& meter) const {
-    return proof_.get([&] { return prepare(graph_, ranking(meter).order, meter); });
+const Proof* Source::Impl::proof(WorkMeter& meter) const {
+    return proof_.get([&]() -> std::optional<Proof> {
+        const Ranking* its = ranking(meter);
+        if (its == nullptr) return std::nullopt;
+        return prepare(graph_, its->order, meter);
+    });
 }
 
 }  // namespace topoplace::mapping

@@ -35,9 +35,9 @@ class Source::Impl {
     std::int32_t size() const { return graph_.num_vertices(); }
     const Graph& graph() const { return graph_; }
     double total_weight() const { return total_weight_; }
-    // Both throw Stopped where `meter` stops; the next call starts over.
-    const Ranking& ranking(WorkMeter& meter) const;
-    const Proof& proof(WorkMeter& meter) const;
+    // Null where `meter` stops; the next call starts over.
+    const Ranking* ranking(WorkMeter& meter) const;
+    const Proof* proof(WorkMeter& meter) const;
 
   private:
     Graph graph_;

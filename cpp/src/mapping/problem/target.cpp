@@ -76,7 +76,7 @@ void Target::Impl::check_block(std::int32_t top, std::int32_t left, std::int32_t
     }
 }
 
-const Halves& Target::Impl::halves(WorkMeter& meter) const {
+const Halves* Target::Impl::halves(WorkMeter& meter) const {
     return halves_.get([&] { return halve(*this, meter); });
 }
 

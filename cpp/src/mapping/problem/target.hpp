@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -38,8 +39,8 @@ class Target::Impl {
     double distance(std::int32_t u, std::int32_t v) const { return row(u)[index(v)]; }
     double least() const { return least_; }  // between different vertices; 0 where there is one vertex
     double largest() const { return largest_; }
-    // Throws Stopped where `meter` stops before they are made.
-    const Halves& halves(WorkMeter& meter) const;
+    // Null where `meter` stops before they are made.
+    const Halves* halves(WorkMeter& meter) const;
     // Once made.
     const Halves& halves() const {
         TOPOPLACE_ASSERT(halves_.is_made());
@@ -56,6 +57,7 @@ class Target::Impl {
     mutable MadeOnce<Halves> halves_;
 };
 
-Halves halve(const Target::Impl& target, WorkMeter& meter);
+// None where `meter` stops.
+std::optional<Halves> halve(const Target::Impl& target, WorkMeter& meter);
 
 }  // namespace topoplace::mapping

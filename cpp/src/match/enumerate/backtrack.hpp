@@ -5,6 +5,7 @@
 #include <bit>
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -32,15 +33,16 @@ struct DenseSpace {
     std::vector<Bits<W>> allowed;  // by pattern vertex
     bool uniform = true;           // every pattern vertex is allowed the same vertices by the caller
 
-    // Throws Stopped where `meter` stops.
-    DenseSpace(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params,
-               WorkMeter& meter);
+    // None where `meter` stops.
+    static std::optional<DenseSpace> make(const Pattern::Impl& p, const Target::Impl& t,
+                                          const EnumerateParams& params, WorkMeter& meter);
 
     bool adjacent(std::int32_t u, std::int32_t v) const { return adjacency.test(index(u), v); }
 
   private:
-    void add_balls(WorkMeter& meter);
-    void filter_by_degree(WorkMeter& meter);
+    DenseSpace(const Pattern::Impl& p, BitRows rows, std::int32_t size, const EnumerateParams& params);
+    [[nodiscard]] bool add_balls(WorkMeter& meter);
+    [[nodiscard]] bool filter_by_degree(WorkMeter& meter);
 };
 
 // Takes every placement of all but the last vertex, with the images that the last one may take; false ends

@@ -1,6 +1,8 @@
 // Enumeration and counting: all mappings, one for each image, or one for each set of target vertices.
 #include <algorithm>
 #include <functional>
+#include <ranges>
+#include <utility>
 
 #include "graph/index.hpp"
 #include "match/enumerate/backtrack.hpp"
@@ -45,13 +47,13 @@ bool may_fit(const Pattern::Impl& pattern, const Graph& target) {
 }  // namespace
 
 template <int W>
-DenseSpace<W>::DenseSpace(const Pattern::Impl& p, const Target::Impl& t, const EnumerateParams& params,
-                          WorkMeter& meter)
+DenseSpace<W>::DenseSpace(const Pattern::Impl& p, BitRows rows, std::int32_t size,
+                          const EnumerateParams& params)
     : pattern(p),
-      target_size(t.size()),
+      target_size(size),
       induced(params.induced),
-      adjacency(t.adjacency(params.min_weight, meter)),
-      allowed(index(p.size()), Bits<W>::first(t.size())) {
+      adjacency(std::move(rows)),
+      allowed(index(p.size()), Bits<W>::first(size)) {
     const auto row = [&](std::int32_t u) {
         return params.candidates.subspan(index(u) * index(target_size), index(target_size));
     };
@@ -61,39 +63,50 @@ DenseSpace<W>::DenseSpace(const Pattern::Impl& p, const Target::Impl& t, const E
         }
         uniform = uniform && std::equal(row(u).begin(), row(u).end(), row(0).begin());
     }
-    filter_by_degree(meter);
-    add_balls(meter);
 }
 
 template <int W>
-void DenseSpace<W>::filter_by_degree(WorkMeter& meter) {
+std::optional<DenseSpace<W>> DenseSpace<W>::make(const Pattern::Impl& p, const Target::Impl& t,
+                                                 const EnumerateParams& params, WorkMeter& meter) {
+    auto rows = t.adjacency(params.min_weight, meter);
+    if (!rows) return std::nullopt;
+    DenseSpace space(p, std::move(*rows), t.size(), params);
+    if (!space.filter_by_degree(meter) || !space.add_balls(meter)) return std::nullopt;
+    return space;
+}
+
+template <int W>
+bool DenseSpace<W>::filter_by_degree(WorkMeter& meter) {
     std::vector<std::vector<std::int32_t>> around(index(target_size));
     const auto target_degree = [&](std::int32_t v) { return adjacency.get<W>(index(v)).count(); };
     const auto pattern_degree = [&](std::int32_t u) { return pattern.degree(u); };
-    std::int32_t least = target_size;
-    for (std::int32_t v = 0; v < target_size; ++v) least = std::min(least, target_degree(v));
-    if (least >= pattern.max_degree()) return;  // nothing can be filtered
+    const auto vertices = std::views::iota(0, target_size);
+    if (std::ranges::min(vertices | std::views::transform(target_degree)) >= pattern.max_degree())
+        return true;  // nothing can be filtered
     for (std::int32_t v = 0; v < target_size; ++v) {
         std::vector<std::int32_t> neighbors;
         adjacency.get<W>(index(v)).for_each([&](std::int32_t x) { neighbors.push_back(x); });
-        meter.prepare(128 * neighbors.size());
+        if (meter.pass_time(128 * neighbors.size())) return false;
         around[index(v)] = neighbor_degrees(neighbors, target_degree);
     }
     for (std::int32_t u = 0; u < pattern.size(); ++u) {
         const auto wanted = neighbor_degrees(pattern.neighbors(u), pattern_degree);
-        meter.prepare(8 * index(target_size) * (1 + wanted.size()));
+        if (meter.pass_time(8 * index(target_size) * (1 + wanted.size()))) return false;
         for (std::int32_t v = 0; v < target_size; ++v) {
             if (!fits(wanted, around[index(v)])) allowed[index(u)].reset(v);
         }
     }
+    return true;
 }
 
 template <int W>
-void DenseSpace<W>::add_balls(WorkMeter& meter) {
+bool DenseSpace<W>::add_balls(WorkMeter& meter) {
     std::int32_t largest = 0;
-    for (std::int32_t d = 0; d < pattern.size(); ++d) {
-        for (const Reach& reach : pattern.plan(meter).reach[d]) largest = std::max(largest, reach.radius);
-        for (const Reach& reach : pattern.natural(meter).reach[d]) largest = std::max(largest, reach.radius);
+    for (const Plan* plan : {pattern.plan(meter), pattern.natural(meter)}) {
+        if (plan == nullptr) return false;
+        for (std::int32_t d = 0; d < pattern.size(); ++d) {
+            for (const Reach& reach : plan->reach[d]) largest = std::max(largest, reach.radius);
+        }
     }
     bool full = true;
     const Bits<W> everyone = Bits<W>::first(target_size);
@@ -103,13 +116,14 @@ void DenseSpace<W>::add_balls(WorkMeter& meter) {
         for (std::int32_t v = 0; v < target_size; ++v) {
             const BitRows& inner = radius == 2 ? adjacency : ball[index(radius) - 1];
             Bits<W> reached = inner.get<W>(index(v));
-            meter.prepare(index(reached.count()) * (W + 4));
+            if (meter.pass_time(index(reached.count()) * (W + 4))) return false;
             reached.for_each([&](std::int32_t x) { reached |= adjacency.get<W>(index(x)); });
             reached.for_each([&](std::int32_t x) { ball[index(radius)].set(index(v), x); });
             full = full && reached == everyone;
         }
     }
     if (full) ball.clear();
+    return true;
 }
 
 namespace {
@@ -118,21 +132,16 @@ EnumerateResult search(const Pattern& pattern, const Target& target, const Enume
                        bool rows) {
     const std::int32_t k = pattern.num_vertices();
     EnumerateResult result;
-    const bool sparse = target.is_sparse();
-    if (!may_fit(pattern.impl(), sparse ? target.sparse().graph() : target.impl().graph())) return result;
+    if (!may_fit(pattern.impl(), target.graph())) return result;
     if (k == 0) {
         result.count = std::min<std::int64_t>(1, params.limit);
         return result;
     }
-    try {
-        if (sparse) return Enumeration<sparse::Space>(pattern.impl(), target.sparse(), params, rows).run();
-        return with_width(target.num_vertices(), [&](auto width) {
-            return Enumeration<DenseSpace<width()>>(pattern.impl(), target.impl(), params, rows).run();
-        });
-    } catch (const Stopped&) {  // before anything was found
-        result.complete = false;
-        return result;
-    }
+    if (target.is_sparse())
+        return Enumeration<sparse::Space>(pattern.impl(), target.sparse(), params, rows).run();
+    return with_width(target.num_vertices(), [&](auto width) {
+        return Enumeration<DenseSpace<width()>>(pattern.impl(), *target.impl(), params, rows).run();
+    });
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <set>
 #include <utility>
 #include <vector>
@@ -34,17 +35,13 @@ class Enumeration {
     Enumeration(const Pattern::Impl& pattern, const Layout& target, const EnumerateParams& params, bool rows)
         : pattern_(pattern),
           meter_(params.stop),
-          space_(pattern, target, params, meter_),
+          space_(Space::make(pattern, target, params, meter_)),
           params_(params),
           rows_(rows),
           row_(index(pattern.size())) {}
 
     EnumerateResult run() {
-        try {
-            search();
-        } catch (const Stopped&) {
-            TOPOPLACE_ASSERT(meter_.stopped());
-        }
+        if (space_) search();
         result_.complete = result_.complete && !meter_.stopped();
         result_.nodes = meter_.nodes();
         return std::move(result_);
@@ -57,10 +54,10 @@ class Enumeration {
                 mappings();
                 break;
             case Distinct::images:
-                space_.uniform ? images() : images_one_by_one();
+                space_->uniform ? images() : images_one_by_one();
                 break;
             case Distinct::vertex_sets:
-                vertex_sets(space_, pattern_, meter_,
+                vertex_sets(*space_, pattern_, meter_,
                             [&](const Search& search, std::int32_t last) { return append(search, last); });
                 break;
         }
@@ -68,10 +65,11 @@ class Enumeration {
 
     // Counting all mappings counts the images and multiplies by the automorphisms.
     void mappings() {
-        if (!space_.uniform || (!rows_ && params_.limit != kNoLimit)) return walk(false);
-        const double factor = pattern_.num_automorphisms(meter_);
-        if (rows_) return reserve_for(factor) ? walk(false) : void();
-        result_.count = saturating_product(count_images(params_.limit), factor);
+        if (!space_->uniform || (!rows_ && params_.limit != kNoLimit)) return walk(false);
+        const auto factor = pattern_.num_automorphisms(meter_);
+        if (!factor) return;
+        if (rows_) return reserve_for(*factor) ? walk(false) : void();
+        result_.count = saturating_product(count_images(params_.limit), *factor);
     }
 
     void images() {
@@ -79,14 +77,18 @@ class Enumeration {
     }
 
     void walk(bool break_symmetry) {
-        Search search(space_, pattern_.plan(meter_), break_symmetry, meter_);
+        const Plan* plan = pattern_.plan(meter_);
+        if (plan == nullptr) return;
+        Search search(*space_, *plan, break_symmetry, meter_);
         search.run([&](const Search& at_leaf, const Set& last) { return take(at_leaf, last); });
     }
 
     // Until there are `most`.
     std::int64_t count_images(std::int64_t most) {
         std::int64_t count = 0;
-        Search search(space_, pattern_.plan(meter_), true, meter_);
+        const Plan* plan = pattern_.plan(meter_);
+        if (plan == nullptr) return count;
+        Search search(*space_, *plan, true, meter_);
         search.run([&](const Search&, const Set& last) {
             count += last.count();
             return count < most;
@@ -125,7 +127,7 @@ class Enumeration {
         for (std::int32_t u = 0; u < pattern_.size(); ++u) {
             if (std::count(row.begin(), row.end(), row[index(u)]) != 1) return false;
             for (const std::int32_t v : pattern_.neighbors(u)) {
-                if (!space_.adjacent(row[index(u)], row[index(v)])) return false;
+                if (!space_->adjacent(row[index(u)], row[index(v)])) return false;
             }
         }
         return true;
@@ -154,7 +156,9 @@ class Enumeration {
     // Candidates that differ between vertices are not symmetric; images then differ by their edges.
     void images_one_by_one() {
         std::set<std::vector<std::pair<std::int32_t, std::int32_t>>> seen;
-        Search search(space_, pattern_.natural(meter_), false, meter_);
+        const Plan* plan = pattern_.natural(meter_);
+        if (plan == nullptr) return;
+        Search search(*space_, *plan, false, meter_);
         search.run([&](const Search& at_leaf, const Set& last) {
             bool room = true;
             last.for_each([&](std::int32_t v) {
@@ -181,7 +185,7 @@ class Enumeration {
 
     const Pattern::Impl& pattern_;
     WorkMeter meter_;
-    const Space space_;
+    const std::optional<Space> space_;  // none where the meter stopped first
     const EnumerateParams& params_;
     const bool rows_;
     std::vector<std::int32_t> row_;

@@ -44,8 +44,9 @@ class VertexSets {
 
     bool find(const Bits<W>& required, const Bits<W>& usable, Bits<W>& witness) {
         if (usable.count() < pattern_.size()) return false;
-        const auto try_plan = [&](const Plan& plan, std::int32_t root) {
-            Backtrack<W> search(space_, plan, false, meter_);
+        const auto try_plan = [&](const Plan* plan, std::int32_t root) {
+            if (plan == nullptr) return false;
+            Backtrack<W> search(space_, *plan, false, meter_);
             search.restrict_to(usable, required);
             if (root != kAbsent) search.fix_root(root);
             bool found = false;
@@ -62,7 +63,8 @@ class VertexSets {
         const std::int32_t root = required.lowest();
         for (std::int32_t u = 0; u < pattern_.size(); ++u) {
             if (space_.uniform && !is_representative(u)) continue;
-            if (try_plan(pattern_.rooted(u, meter_), root)) return true;
+            const Plan* plan = pattern_.rooted(u, meter_);
+            if (plan == nullptr || try_plan(plan, root)) return plan != nullptr;
         }
         return false;
     }
@@ -74,7 +76,7 @@ class VertexSets {
 
     bool append_set(const Bits<W>& set) {
         bool room = true;
-        Backtrack<W> search(space_, pattern_.natural(meter_), false, meter_);
+        Backtrack<W> search(space_, *pattern_.natural(meter_), false, meter_);  // made with the space
         search.restrict_to(set, set);
         search.run([&](const Backtrack<W>& at_leaf, const Bits<W>& last) {
             room = take_(at_leaf, last.lowest());

@@ -21,14 +21,20 @@ constexpr double kWidestRange = 1e11;
 
 }  // namespace
 
-FixedPoint::FixedPoint(const Graph& graph, WorkMeter& meter) {
+std::optional<FixedPoint> FixedPoint::make(const Graph& graph, WorkMeter& meter) {
+    FixedPoint points;
     for (std::int32_t v = 0; v < graph.num_vertices(); ++v) {
-        meter.prepare(8 * graph.weights(v).size());
+        if (meter.pass_time(8 * graph.weights(v).size())) return std::nullopt;
         for (const double weight : graph.weights(v)) {
-            heaviest_ = std::max(heaviest_, weight);
-            lightest_ = std::min(lightest_, weight);
+            points.heaviest_ = std::max(points.heaviest_, weight);
+            points.lightest_ = std::min(points.lightest_, weight);
         }
     }
+    points.set_scale();
+    return points;
+}
+
+void FixedPoint::set_scale() {
     if (heaviest_ == 0) return;
     comparable_ = lightest_ >= kLightest && heaviest_ <= kHeaviest && heaviest_ / lightest_ <= kWidestRange;
     TOPOPLACE_ASSERT(lightest_ > 0 && lightest_ <= heaviest_);

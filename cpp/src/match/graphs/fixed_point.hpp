@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -16,8 +17,8 @@ using Fixed = std::int64_t;
 
 class FixedPoint {
   public:
-    // Throws Stopped where `meter` stops.
-    FixedPoint(const Graph& graph, WorkMeter& meter);
+    // None where `meter` stops.
+    static std::optional<FixedPoint> make(const Graph& graph, WorkMeter& meter);
 
     double heaviest() const { return heaviest_; }
     double lightest() const { return lightest_; }
@@ -32,6 +33,8 @@ class FixedPoint {
     void check_comparable() const;
 
   private:
+    void set_scale();
+
     double heaviest_ = 0;
     double lightest_ = std::numeric_limits<double>::infinity();
     bool comparable_ = true;

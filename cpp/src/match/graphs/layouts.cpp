@@ -2,6 +2,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "match/graphs/target.hpp"
 #include "match/sparse/target.hpp"
@@ -29,14 +30,20 @@ struct Target::Layouts {
     MadeOnce<Impl> dense;
 };
 
-Target::Target(const Graph& graph, const StopCondition& stop, Layout layout)
-    : layouts_(std::make_shared<Layouts>(graph)) {
+Target::Target(std::shared_ptr<Layouts> layouts) : layouts_(std::move(layouts)) {}
+
+Target::Target(const Graph& graph, Layout layout) : Target(*make(graph, {}, layout)) {}
+
+std::optional<Target> Target::make(const Graph& graph, const StopCondition& stop, Layout layout) {
+    Target target(std::make_shared<Layouts>(graph));
     if (layout == Layout::sparse || (layout == Layout::chosen && is_better_sparse(graph))) {
         WorkMeter meter(stop);
-        layouts_->sparse.emplace(graph, meter);
-    } else {
-        impl(stop);
+        target.layouts_->sparse = Sparse::make(graph, meter);
+        if (!target.is_sparse()) return std::nullopt;
+    } else if (target.impl(stop) == nullptr) {
+        return std::nullopt;
     }
+    return target;
 }
 
 std::int32_t Target::num_vertices() const { return layouts_->graph.num_vertices(); }
@@ -45,7 +52,7 @@ const Graph& Target::graph() const { return layouts_->graph; }
 
 bool Target::is_sparse() const { return layouts_->sparse.has_value(); }
 
-const Target::Impl& Target::impl(const StopCondition& stop) const {
+const Target::Impl* Target::impl(const StopCondition& stop) const {
     return layouts_->dense.get([&] {
         if (num_vertices() > kMaxDenseVertices) {
             throw std::invalid_argument("the target has " + std::to_string(num_vertices()) +
@@ -53,7 +60,7 @@ const Target::Impl& Target::impl(const StopCondition& stop) const {
                                         std::to_string(kMaxDenseVertices));
         }
         WorkMeter meter(stop);
-        return Impl(layouts_->graph, meter);
+        return Impl::make(layouts_->graph, meter);
     });
 }
 

@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "graph/index.hpp"
 
@@ -29,14 +30,15 @@ std::vector<std::int32_t> settling_depths(const StabilizerChain& along) {
     return settled_from;
 }
 
-// Breadth-first distances from every vertex, in edges; `size` where there is no path.
-std::vector<std::int32_t> all_distances(const Graph& graph, WorkMeter& meter) {
+// Breadth-first.
+std::optional<std::vector<std::int32_t>> all_distances(const Graph& graph, WorkMeter& meter) {
     const std::int32_t size = graph.num_vertices();
     std::vector<std::int32_t> distance;
     distance.reserve(index(size) * index(size));
     std::vector<std::int32_t> queue;
     for (std::int32_t source = 0; source < size; ++source) {
-        meter.prepare(8 * index(size) + 16 * static_cast<std::size_t>(graph.num_edges()));
+        if (meter.pass_time(8 * index(size) + 16 * static_cast<std::size_t>(graph.num_edges())))
+            return std::nullopt;
         distance.resize(distance.size() + index(size), size);
         const std::span<std::int32_t> row(distance.data() + index(source) * index(size), index(size));
         row[index(source)] = 0;
@@ -64,11 +66,11 @@ struct Pattern::Impl::Lazy {
     std::vector<std::unique_ptr<Plan>> plans;  // by root; the last one is the natural plan
 };
 
-Pattern::Impl::Impl(const Graph& graph, WorkMeter& meter)
+Pattern::Impl::Impl(const Graph& graph, std::vector<std::int32_t> distance)
     : graph_(graph),
       size_(graph.num_vertices()),
       num_edges_(graph.num_edges()),
-      distance_(all_distances(graph, meter)),
+      distance_(std::move(distance)),
       lazy_(std::make_shared<Lazy>()) {
     colored_.size = size_;
     for (const std::int32_t d : distance_) colored_.color.push_back(d == 1 ? 1 : 0);
@@ -84,18 +86,19 @@ Pattern::Impl::Impl(const Graph& graph, WorkMeter& meter)
     lazy_->plans.resize(index(size_) + 1);
 }
 
-const StabilizerChain& Pattern::Impl::natural_chain(WorkMeter& meter) const {
+const StabilizerChain* Pattern::Impl::natural_chain(WorkMeter& meter) const {
     if (!lazy_->chain) {
         std::vector<std::int32_t> ids(index(size_));
         std::iota(ids.begin(), ids.end(), 0);
         lazy_->chain = stabilizer_chain(colored_, ids, meter);
+        if (!lazy_->chain) return nullptr;
         const auto orbit = orbits_of(size_, lazy_->chain->generators);
         for (std::int32_t u = 0; u < size_; ++u) {
             if (orbit[index(u)] == u) lazy_->representatives.push_back(u);
         }
         TOPOPLACE_ASSERT(size_ == 0 || lazy_->representatives.front() == 0);
     }
-    return *lazy_->chain;
+    return &*lazy_->chain;
 }
 
 std::span<const std::int32_t> Pattern::Impl::representatives(WorkMeter& meter) const {
@@ -104,27 +107,28 @@ std::span<const std::int32_t> Pattern::Impl::representatives(WorkMeter& meter) c
     return lazy_->representatives;
 }
 
-double Pattern::Impl::num_automorphisms(WorkMeter& meter) const {
+std::optional<double> Pattern::Impl::num_automorphisms(WorkMeter& meter) const {
     const std::lock_guard lock(lazy_->mutex);
-    return natural_chain(meter).order;
+    const StabilizerChain* chain = natural_chain(meter);
+    return chain == nullptr ? std::nullopt : std::optional(chain->order);
 }
 
-const Plan& Pattern::Impl::rooted(std::int32_t root, WorkMeter& meter) const {
+const Plan* Pattern::Impl::rooted(std::int32_t root, WorkMeter& meter) const {
     const std::lock_guard lock(lazy_->mutex);
     auto& plan = lazy_->plans[index(root)];
-    if (!plan) plan = std::make_unique<Plan>(make_plan(order_from(root), meter));
-    return *plan;
+    if (!plan) plan = make_plan(order_from(root), meter);
+    return plan.get();
 }
 
-const Plan& Pattern::Impl::natural(WorkMeter& meter) const {
+const Plan* Pattern::Impl::natural(WorkMeter& meter) const {
     const std::lock_guard lock(lazy_->mutex);
     auto& plan = lazy_->plans[index(size_)];
     if (!plan) {
         std::vector<std::int32_t> ids(index(size_));
         std::iota(ids.begin(), ids.end(), 0);
-        plan = std::make_unique<Plan>(make_plan(ids, meter));
+        plan = make_plan(ids, meter);
     }
-    return *plan;
+    return plan.get();
 }
 
 // Next comes the vertex with the most placed neighbours. Of equals, in a forest the one with the largest
@@ -151,44 +155,48 @@ std::vector<std::int32_t> Pattern::Impl::order_from(std::int32_t root) const {
     return order;
 }
 
-Plan Pattern::Impl::make_plan(const std::vector<std::int32_t>& order, WorkMeter& meter) const {
+std::unique_ptr<Plan> Pattern::Impl::make_plan(const std::vector<std::int32_t>& order,
+                                               WorkMeter& meter) const {
     TOPOPLACE_ASSERT(is_order(order));
-    Plan plan;
+    const StabilizerChain* ids = natural_chain(meter);
+    if (ids == nullptr) return nullptr;
+    const auto along = stabilizer_chain(colored_, order, meter);
+    if (!along) return nullptr;
+    auto made = std::make_unique<Plan>();
+    Plan& plan = *made;
     plan.order = order;
-    const StabilizerChain& ids = natural_chain(meter);
-    const StabilizerChain along = stabilizer_chain(colored_, order, meter);
-    const std::vector<std::int32_t> settled_from = settling_depths(along);
+    const std::vector<std::int32_t> settled_from = settling_depths(*along);
     for (std::int32_t d = 0; d < size_; ++d) {
-        const std::int32_t u = order[index(d)];
-        meter.prepare(64 * index(d) * index(d) / 8 + 256 * index(d));
-        for (std::int32_t i = 0; i < d; ++i) {
-            const std::int32_t v = order[index(i)];
-            if (adjacent(u, v)) {
-                plan.back.push(i);
-            } else {
-                plan.apart.push(i);
-            }
-            if (v < u && holds(ids.orbit[index(v)], u)) plan.greater.push(i);
-            if (u < v && holds(ids.orbit[index(u)], v)) plan.less.push(i);
-            if (holds(along.orbit[index(i)], u)) plan.siblings.push(i);
-            if (d >= settled_from[index(i)]) plan.settled.push(i);
-        }
+        if (meter.pass_time(64 * index(d) * index(d) / 8 + 256 * index(d))) return nullptr;
+        add_relations(plan, d, *ids, *along, settled_from);
         add_reach(plan, d);
-        for (auto* rows :
-             {&plan.back, &plan.apart, &plan.greater, &plan.less, &plan.siblings, &plan.settled}) {
-            rows->close_row();
-        }
         plan.reach.close_row();
     }
     add_followers(plan);
     for (std::int32_t d = 0; d <= size_; ++d) {
-        meter.prepare(32 * index(size_) + 8 * static_cast<std::size_t>(num_edges_));
+        if (meter.pass_time(32 * index(size_) + 8 * static_cast<std::size_t>(num_edges_))) return nullptr;
         add_counts(plan, d);
     }
     TOPOPLACE_ASSERT(plan.rest.front() == num_edges_ && plan.rest.back() == 0);
     TOPOPLACE_ASSERT(std::is_sorted(plan.rest.rbegin(), plan.rest.rend()));
     TOPOPLACE_ASSERT(plan.inner_rest.front() == num_edges_ && plan.inner_rest.back() == 0);
-    return plan;
+    return made;
+}
+
+void Pattern::Impl::add_relations(Plan& plan, std::int32_t depth, const StabilizerChain& ids,
+                                  const StabilizerChain& along,
+                                  std::span<const std::int32_t> settled_from) const {
+    const std::int32_t u = plan.order[index(depth)];
+    for (std::int32_t i = 0; i < depth; ++i) {
+        const std::int32_t v = plan.order[index(i)];
+        (adjacent(u, v) ? plan.back : plan.apart).push(i);
+        if (holds(ids.orbit[index(std::min(u, v))], std::max(u, v)))
+            (v < u ? plan.greater : plan.less).push(i);
+        if (holds(along.orbit[index(i)], u)) plan.siblings.push(i);
+        if (depth >= settled_from[index(i)]) plan.settled.push(i);
+    }
+    for (auto* rows : {&plan.back, &plan.apart, &plan.greater, &plan.less, &plan.siblings, &plan.settled})
+        rows->close_row();
 }
 
 // Every vertex once.
@@ -277,18 +285,22 @@ const mapping::Source& Pattern::Impl::source() const {
     return *lazy_->source;
 }
 
-Pattern::Pattern(const Graph& graph, const StopCondition& stop) {
+Pattern::Pattern(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+Pattern::Pattern(const Graph& graph) : Pattern(*make(graph, {})) {}
+std::optional<Pattern> Pattern::make(const Graph& graph, const StopCondition& stop) {
     if (graph.num_vertices() > kMaxPatternVertices) {
         throw std::invalid_argument("the pattern has " + std::to_string(graph.num_vertices()) +
                                     " vertices; at most " + std::to_string(kMaxPatternVertices) +
                                     " can be searched for");
     }
     WorkMeter meter(stop);
-    impl_ = std::make_shared<const Impl>(graph, meter);
+    auto distance = all_distances(graph, meter);
+    if (!distance) return std::nullopt;
+    return Pattern(std::make_shared<const Impl>(graph, std::move(*distance)));
 }
 std::int32_t Pattern::num_vertices() const { return impl_->size(); }
 std::int64_t Pattern::num_edges() const { return impl_->num_edges(); }
-double Pattern::num_automorphisms(const StopCondition& stop) const {
+std::optional<double> Pattern::num_automorphisms(const StopCondition& stop) const {
     WorkMeter meter(stop);
     return impl_->num_automorphisms(meter);
 }

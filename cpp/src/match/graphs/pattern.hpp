@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -44,10 +45,11 @@ struct Plan {
     Ragged<std::int32_t> inner_at_least;
 };
 
-// What is made on first use throws Stopped where `meter` stops; the next call starts over.
+// What is made on first use is null, none or empty where `meter` stops; the next call starts over.
 class Pattern::Impl {
   public:
-    Impl(const Graph& graph, WorkMeter& meter);
+    // distance: from every vertex to every other, in edges; the number of vertices where there is no path.
+    Impl(const Graph& graph, std::vector<std::int32_t> distance);
 
     const Graph& graph() const { return graph_; }
     std::int32_t size() const { return size_; }
@@ -58,13 +60,13 @@ class Pattern::Impl {
     std::span<const std::int32_t> neighbors(std::int32_t u) const { return neighbors_[u]; }
 
     // Most constrained vertex first.
-    const Plan& plan(WorkMeter& meter) const { return rooted(root_, meter); }
-    const Plan& rooted(std::int32_t root, WorkMeter& meter) const;
+    const Plan* plan(WorkMeter& meter) const { return rooted(root_, meter); }
+    const Plan* rooted(std::int32_t root, WorkMeter& meter) const;
     // Vertices in the order of their ids.
-    const Plan& natural(WorkMeter& meter) const;
+    const Plan* natural(WorkMeter& meter) const;
     // One vertex, the smallest, of each orbit of the automorphism group.
     std::span<const std::int32_t> representatives(WorkMeter& meter) const;
-    double num_automorphisms(WorkMeter& meter) const;
+    std::optional<double> num_automorphisms(WorkMeter& meter) const;
     const Spread& spread() const;
     // For the mapping kernel; all edges weigh the same.
     const mapping::Source& source() const;
@@ -72,12 +74,15 @@ class Pattern::Impl {
   private:
     struct Lazy;
     std::vector<std::int32_t> order_from(std::int32_t root) const;
-    Plan make_plan(const std::vector<std::int32_t>& order, WorkMeter& meter) const;
+    std::unique_ptr<Plan> make_plan(const std::vector<std::int32_t>& order, WorkMeter& meter) const;
+    // ids: along the vertices' numbers; along: the order of the plan; settled_from: by depth.
+    void add_relations(Plan& plan, std::int32_t depth, const StabilizerChain& ids,
+                       const StabilizerChain& along, std::span<const std::int32_t> settled_from) const;
     bool is_order(std::vector<std::int32_t> order) const;
     void add_followers(Plan& plan) const;
     void add_reach(Plan& plan, std::int32_t depth) const;
     void add_counts(Plan& plan, std::int32_t depth) const;
-    const StabilizerChain& natural_chain(WorkMeter& meter) const;
+    const StabilizerChain* natural_chain(WorkMeter& meter) const;
     bool adjacent(std::int32_t u, std::int32_t v) const { return distance(u, v) == 1; }
     std::int32_t distance(std::int32_t u, std::int32_t v) const {
         return distance_[index(u) * index(size_) + index(v)];
@@ -90,7 +95,7 @@ class Pattern::Impl {
     std::int32_t min_degree_ = 0;
     std::int32_t root_ = 0;
     Ragged<std::int32_t> neighbors_;
-    std::vector<std::int32_t> distance_;  // in edges; size_ where there is no path
+    std::vector<std::int32_t> distance_;
     ColoredGraph colored_;
     std::shared_ptr<Lazy> lazy_;
 };

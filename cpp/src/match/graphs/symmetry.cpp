@@ -53,12 +53,13 @@ class UnionFind {
     std::vector<std::int32_t> parent_;
 };
 
+// Where the meter stops it ends early, and nothing it says is of use.
 class AutomorphismSearch {
   public:
     AutomorphismSearch(const ColoredGraph& graph, WorkMeter& meter)
         : graph_(graph), meter_(meter), usual_(most_common_color(graph, meter)) {
         for (std::int32_t u = 0; u < graph.size; ++u) {
-            meter.prepare(16 * index(graph.size));
+            if (meter.pass_time(16 * index(graph.size))) return;
             for (std::int32_t v = 0; v < graph.size; ++v) {
                 if (u == v || graph.at(u, v) == usual_) continue;
                 unusual_.push(v);
@@ -84,7 +85,7 @@ class AutomorphismSearch {
     // An automorphism that takes the left colouring to the right one.
     std::optional<Permutation> find(const Colors& left, const Colors& right,
                                     std::uint64_t individualized) const {
-        meter_.prepare(512 * left.size());
+        if (meter_.pass_time(512 * left.size())) return std::nullopt;
         const Colors classes = sorted(left);
         if (classes != sorted(right)) return std::nullopt;
         if (auto image = obvious(left, right)) return image;
@@ -125,7 +126,7 @@ class AutomorphismSearch {
         std::uint32_t color = 0;  // of the last pair
         std::int64_t* slot = nullptr;
         for (std::int32_t u = 0; u < graph.size; ++u) {
-            meter.prepare(32 * index(u));
+            if (meter.pass_time(32 * index(u))) break;
             for (std::int32_t v = 0; v < u; ++v) {
                 if (graph.at(u, v) != color || slot == nullptr) {
                     color = graph.at(u, v);
@@ -143,10 +144,11 @@ class AutomorphismSearch {
     // partners. The usual colour is summed up for all vertices at once, so that a round takes time by the
     // unusual pairs.
     Colors refine(Colors colors) const {
+        if (meter_.stopped()) return colors;
         Colors next(colors.size());
         std::size_t classes = count(colors);
         while (classes < colors.size()) {
-            meter_.prepare(512 * colors.size() + 32 * unusual_pairs_);
+            if (meter_.pass_time(512 * colors.size() + 32 * unusual_pairs_)) break;
             std::uint64_t usual = 0;
             for (const std::uint64_t color : colors) usual += mix(color + usual_);
             for (std::int32_t v = 0; v < graph_.size; ++v) {
@@ -213,6 +215,7 @@ class AutomorphismSearch {
 };
 
 // Colours once base[0 .. i-1] are individualised; those that tell base[i] apart already are not repeated.
+// Unfinished where `meter` stops.
 class Prefixes {
   public:
     Prefixes(const AutomorphismSearch& search, const std::vector<std::int32_t>& base, WorkMeter& meter)
@@ -220,7 +223,7 @@ class Prefixes {
         for (std::size_t i = 0; i < base.size(); ++i) {
             which_.push_back(colors_.size() - 1);
             const Colors& known = colors_.back();
-            meter.prepare(2 * known.size());
+            if (meter.pass_time(2 * known.size())) return;
             const auto its = known[index(base[i])];
             if (std::count(known.begin(), known.end(), its) > 1)
                 colors_.push_back(search.individualize(known, base[i], i));
@@ -244,12 +247,41 @@ Permutation transposition(std::int32_t size, std::int32_t u, std::int32_t v) {
     return image;
 }
 
+// Finds generators that join base[i] to the others of its orbit. False where `meter` stops.
+bool join_orbit(std::size_t i, const AutomorphismSearch& search, const Prefixes& prefix, UnionFind& classes,
+                StabilizerChain& chain, WorkMeter& meter) {
+    const auto& base = chain.base;
+    const std::int32_t b = base[i];
+    const Colors& before = prefix[i];
+    if (meter.pass_time(64 * base.size())) return false;
+    std::vector<std::int32_t> refuted;
+    for (const std::int32_t v : std::span(base).subspan(i + 1)) {
+        if (before[index(v)] != before[index(b)] || classes.find(v) == classes.find(b)) continue;
+        const auto same = [&](std::int32_t w) { return classes.find(w) == classes.find(v); };
+        if (std::any_of(refuted.begin(), refuted.end(), same)) continue;
+        std::optional<Permutation> image =
+            search.twins(b, v) ? transposition(static_cast<std::int32_t>(before.size()), b, v)
+                               : search.find(prefix[i + 1], search.individualize(before, v, i), i + 1);
+        if (meter.stopped()) return false;
+        if (!image) {
+            refuted.push_back(v);
+            continue;
+        }
+        TOPOPLACE_ASSERT(search.keeps(*image, std::span(base).first(i)) && (*image)[index(b)] == v);
+        classes.join(*image);
+        chain.generators.push_back(std::move(*image));
+    }
+    return true;
+}
+
 }  // namespace
 
-StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<std::int32_t>& base,
-                                 WorkMeter& meter) {
+std::optional<StabilizerChain> stabilizer_chain(const ColoredGraph& graph,
+                                                const std::vector<std::int32_t>& base, WorkMeter& meter) {
     const AutomorphismSearch search(graph, meter);
+    if (meter.stopped()) return std::nullopt;
     const Prefixes prefix(search, base, meter);
+    if (meter.stopped()) return std::nullopt;
 
     StabilizerChain chain{base, std::vector<std::vector<std::int32_t>>(base.size()), {}, 1};
     UnionFind classes(graph.size);
@@ -259,25 +291,7 @@ StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<st
             chain.orbit[i].push_back(b);
             continue;
         }
-        const Colors& before = prefix[i];
-        meter.prepare(64 * base.size());
-        std::vector<std::int32_t> refuted;
-        for (std::size_t j = i + 1; j < base.size(); ++j) {
-            const std::int32_t v = base[j];
-            if (before[index(v)] != before[index(b)] || classes.find(v) == classes.find(b)) continue;
-            const auto same = [&](std::int32_t w) { return classes.find(w) == classes.find(v); };
-            if (std::any_of(refuted.begin(), refuted.end(), same)) continue;
-            std::optional<Permutation> image =
-                search.twins(b, v) ? transposition(graph.size, b, v)
-                                   : search.find(prefix[i + 1], search.individualize(before, v, i), i + 1);
-            if (!image) {
-                refuted.push_back(v);
-                continue;
-            }
-            TOPOPLACE_ASSERT(search.keeps(*image, std::span(base).first(i)) && (*image)[index(b)] == v);
-            classes.join(*image);
-            chain.generators.push_back(std::move(*image));
-        }
+        if (!join_orbit(i, search, prefix, classes, chain, meter)) return std::nullopt;
         for (std::int32_t v = 0; v < graph.size; ++v) {
             if (classes.find(v) == classes.find(b)) chain.orbit[i].push_back(v);
         }

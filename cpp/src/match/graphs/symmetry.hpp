@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "graph/index.hpp"
@@ -38,9 +39,9 @@ struct StabilizerChain {
     double order = 1;  // of the whole group; exact up to 2^53
 };
 
-// Throws Stopped where `meter` stops.
-StabilizerChain stabilizer_chain(const ColoredGraph& graph, const std::vector<std::int32_t>& base,
-                                 WorkMeter& meter);
+// None where `meter` stops.
+std::optional<StabilizerChain> stabilizer_chain(const ColoredGraph& graph,
+                                                const std::vector<std::int32_t>& base, WorkMeter& meter);
 
 // The class of every vertex under the group the permutations generate, named by its smallest member.
 std::vector<std::int32_t> orbits_of(std::int32_t size, const std::vector<Permutation>& generators);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "graph/index.hpp"
 #include "match/graphs/symmetry.hpp"
@@ -65,21 +66,31 @@ std::int32_t width_of(std::int32_t n) {
     return with_width(n, [](auto width) { return static_cast<std::int32_t>(width()); });
 }
 
-Target::Impl::Impl(const Graph& graph, WorkMeter& meter)
-    : graph_(graph), points_(graph, meter), lazy_(std::make_shared<Lazy>()) {
-    TOPOPLACE_ASSERT(size() <= kMaxDenseVertices);
-    set_weights(meter);
-    levels_ = make_levels(distinct_, meter);
-    edges_ = rows_of(1, 0, meter);
+Target::Impl::Impl(const Graph& graph, const FixedPoint& points)
+    : graph_(graph), points_(points), lazy_(std::make_shared<Lazy>()) {}
+
+std::optional<Target::Impl> Target::Impl::make(const Graph& graph, WorkMeter& meter) {
+    const auto points = FixedPoint::make(graph, meter);
+    if (!points) return std::nullopt;
+    Impl made(graph, *points);
+    TOPOPLACE_ASSERT(made.size() <= kMaxDenseVertices);
+    if (!made.set_weights(meter)) return std::nullopt;
+    auto levels = made.make_levels(made.distinct_, meter);
+    if (!levels) return std::nullopt;
+    made.levels_ = std::move(*levels);
+    auto edges = made.rows_of(1, 0, meter);
+    if (!edges) return std::nullopt;
+    made.edges_ = std::move(*edges);
+    return made;
 }
 
-void Target::Impl::set_weights(WorkMeter& meter) {
+bool Target::Impl::set_weights(WorkMeter& meter) {
     const std::int32_t n = size();
     DistinctWeights distinct;
     weight_.reserve(pair_of(n, 0));
     for (std::int32_t v = 0; v < n; ++v) {
         const auto row = graph_.neighbors(v);
-        meter.prepare(8 * index(n) + 64 * row.size());
+        if (meter.pass_time(8 * index(n) + 64 * row.size())) return false;
         weight_.resize(weight_.size() + index(n), 0);
         for (std::size_t i = 0; i < row.size(); ++i) {
             const Fixed weight = points_.of(graph_.weights(v)[i]);
@@ -89,6 +100,7 @@ void Target::Impl::set_weights(WorkMeter& meter) {
     }
     distinct_ = distinct.take();
     for (const Fixed weight : distinct_) divisor_ = std::gcd(divisor_, weight - distinct_.back());
+    return true;
 }
 
 Fixed Target::Impl::sum_below(Fixed most, std::int64_t num_weights) const {
@@ -97,7 +109,7 @@ Fixed Target::Impl::sum_below(Fixed most, std::int64_t num_weights) const {
     return divisor_ == 0 ? least : least + (most - least) / divisor_ * divisor_;
 }
 
-Levels Target::Impl::make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const {
+std::optional<Levels> Target::Impl::make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const {
     TOPOPLACE_ASSERT(std::is_sorted(distinct.begin(), distinct.end(), std::greater_equal<>()));
     Levels levels;
     std::vector<Fixed> lightest;
@@ -111,7 +123,7 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct, WorkMeter& met
     levels.at_least = BitRows(count * index(size()), width_of(size()));
     std::int64_t arcs = 0;
     for (std::int32_t u = 0; u < size(); ++u) {
-        meter.prepare(16 * graph_.neighbors(u).size() * (1 + count));
+        if (meter.pass_time(16 * graph_.neighbors(u).size() * (1 + count))) return std::nullopt;
         for (const std::int32_t v : graph_.neighbors(u)) {
             for (std::size_t i = count; i-- > 0 && weight(u, v) >= lightest[i];) {
                 levels.level_of[pair_of(u, v)] = static_cast<std::uint8_t>(i);
@@ -126,25 +138,25 @@ Levels Target::Impl::make_levels(std::span<const Fixed> distinct, WorkMeter& met
     return levels;
 }
 
-Levels Target::Impl::levels_from(Fixed min_weight, WorkMeter& meter) const {
+std::optional<Levels> Target::Impl::levels_from(Fixed min_weight, WorkMeter& meter) const {
     const auto end = std::upper_bound(distinct_.begin(), distinct_.end(), min_weight, std::greater<>());
     return make_levels(std::span(distinct_.begin(), end), meter);
 }
 
-BitRows Target::Impl::adjacency(double min_weight, WorkMeter& meter) const {
+std::optional<BitRows> Target::Impl::adjacency(double min_weight, WorkMeter& meter) const {
     return adjacency(1, min_weight, meter);
 }
 
-BitRows Target::Impl::adjacency(Fixed threshold, double min_weight, WorkMeter& meter) const {
+std::optional<BitRows> Target::Impl::adjacency(Fixed threshold, double min_weight, WorkMeter& meter) const {
     if (everything(threshold) && min_weight <= points_.lightest()) return edges_;
     return rows_of(threshold, min_weight, meter);
 }
 
-BitRows Target::Impl::rows_of(Fixed threshold, double min_weight, WorkMeter& meter) const {
+std::optional<BitRows> Target::Impl::rows_of(Fixed threshold, double min_weight, WorkMeter& meter) const {
     BitRows rows(index(size()), width_of(size()));
     for (std::int32_t u = 0; u < size(); ++u) {
         const auto row = graph_.neighbors(u);
-        meter.prepare(32 * row.size());
+        if (meter.pass_time(32 * row.size())) return std::nullopt;
         for (std::size_t i = 0; i < row.size(); ++i) {
             if (weight(u, row[i]) >= threshold && graph_.weights(u)[i] >= min_weight) {
                 rows.set(index(u), row[i]);
@@ -156,8 +168,8 @@ BitRows Target::Impl::rows_of(Fixed threshold, double min_weight, WorkMeter& met
 
 std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, WorkMeter& meter) const {
     const std::int32_t n = size();
-    const auto& generators = lazy_->generators.get([&]() -> std::vector<Permutation> {
-        if (n > kMaxSymmetryVertices) return {};
+    const auto* generators = lazy_->generators.get([&]() -> std::optional<std::vector<Permutation>> {
+        if (n > kMaxSymmetryVertices) return std::vector<Permutation>{};
         ColoredGraph colored{n, {}};
         for (const Fixed weight : weight_) {
             const auto found = std::lower_bound(distinct_.begin(), distinct_.end(), weight, std::greater<>());
@@ -165,10 +177,13 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, Wo
         }
         std::vector<std::int32_t> ids(index(n));
         std::iota(ids.begin(), ids.end(), 0);
-        return stabilizer_chain(colored, ids, meter).generators;
+        auto chain = stabilizer_chain(colored, ids, meter);
+        if (!chain) return std::nullopt;
+        return std::move(chain->generators);
     });
     std::vector<Permutation> keeping;
-    for (const Permutation& image : generators) {
+    if (generators == nullptr) return orbits_of(n, {});
+    for (const Permutation& image : *generators) {
         bool keeps = true;
         for (std::size_t v = 0; v < image.size(); ++v) keeps &= free[v] == free[index(image[v])];
         if (keeps) keeping.push_back(image);
@@ -180,11 +195,11 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, Wo
 const mapping::Target* Target::Impl::distances(WorkMeter& meter) const {
     const std::int32_t n = size();
     if (n > kMaxMappedVertices) return nullptr;
-    return &lazy_->distances.get([&] {
+    return lazy_->distances.get([&]() -> std::optional<mapping::Target> {
         const double heaviest = points_.heaviest();
         std::vector<double> distance;
         for (std::int32_t u = 0; u < n; ++u) {
-            meter.prepare(8 * index(n));
+            if (meter.pass_time(8 * index(n))) return std::nullopt;
             for (std::int32_t v = 0; v < n; ++v) {
                 const Fixed its = weight(u, v);
                 const double lacking = heaviest - (its > 0 ? to_double(its) : -heaviest);

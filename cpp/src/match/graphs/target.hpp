@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <type_traits>
 #include <vector>
@@ -74,10 +75,10 @@ struct Levels {
     std::size_t count() const { return heaviest.size(); }
 };
 
-// Whatever takes a meter throws Stopped where it stops.
+// Whatever takes a meter has no value where it stops.
 class Target::Impl {
   public:
-    Impl(const Graph& graph, WorkMeter& meter);
+    static std::optional<Impl> make(const Graph& graph, WorkMeter& meter);
 
     std::int32_t size() const { return graph_.num_vertices(); }
     const Graph& graph() const { return graph_; }
@@ -98,17 +99,18 @@ class Target::Impl {
     Fixed sum_below(Fixed most, std::int64_t num_weights) const;
 
     // Neighbours over edges of at least this weight; and of at least this fixed-point weight too.
-    BitRows adjacency(double min_weight, WorkMeter& meter) const;
-    BitRows adjacency(Fixed threshold, double min_weight, WorkMeter& meter) const;
+    std::optional<BitRows> adjacency(double min_weight, WorkMeter& meter) const;
+    std::optional<BitRows> adjacency(Fixed threshold, double min_weight, WorkMeter& meter) const;
     // No edge is lighter than this.
     bool everything(Fixed min_weight) const { return distinct_.empty() || min_weight <= distinct_.back(); }
     // Levels without the edges lighter than min_weight.
-    Levels levels_from(Fixed min_weight, WorkMeter& meter) const;
-    // Names the orbit of every vertex under the automorphisms that keep the weights and the set `free`.
+    std::optional<Levels> levels_from(Fixed min_weight, WorkMeter& meter) const;
+    // Names the orbit of every vertex under the automorphisms that keep the weights and the set `free`; every
+    // vertex is alone where there is no time to tell.
     std::vector<std::int32_t> orbits(const std::vector<bool>& free, WorkMeter& meter) const;
 
     // For the mapping kernel: the lighter an edge, the longer the way, and the longest where there is none.
-    // None for large targets.
+    // Null for large targets.
     const mapping::Target* distances(WorkMeter& meter) const;
 
     // Position of the pair in any row-major n x n array of this target.
@@ -119,9 +121,10 @@ class Target::Impl {
 
   private:
     struct Lazy;
-    void set_weights(WorkMeter& meter);
-    BitRows rows_of(Fixed threshold, double min_weight, WorkMeter& meter) const;
-    Levels make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const;
+    Impl(const Graph& graph, const FixedPoint& points);
+    [[nodiscard]] bool set_weights(WorkMeter& meter);
+    std::optional<BitRows> rows_of(Fixed threshold, double min_weight, WorkMeter& meter) const;
+    std::optional<Levels> make_levels(std::span<const Fixed> distinct, WorkMeter& meter) const;
 
     Graph graph_;
     FixedPoint points_;

@@ -58,6 +58,7 @@ struct List {
     std::vector<Set> sets{};
 };
 
+// Limits that mean nothing where `meter` stops.
 class DensestSets {
   public:
     DensestSets(const Ragged<std::int32_t>& neighbors, std::int32_t size, std::int32_t most, WorkMeter& meter)
@@ -73,17 +74,14 @@ class DensestSets {
         for (std::int32_t v = 0; v < size_; ++v)
             lists_[1].sets.push_back({.vertices = {static_cast<std::uint16_t>(v)}});
         most_ = connected_ = {0, 0, has_edges ? 1 : 0};
-        for (std::int32_t count = 3; count <= most; ++count) add(count, loads[index(count)]);
+        for (std::int32_t count = 3; count <= most && !meter.stopped(); ++count)
+            add(count, loads[index(count)]);
         most_.resize(index(most) + 1);
     }
 
     std::vector<std::int32_t>&& take() { return std::move(most_); }
 
   private:
-    void spend(std::uint64_t steps) {
-        if (meter_.spend(steps)) throw Stopped{};
-    }
-
     // Adds the limits of sets of `count` vertices.
     void add(std::int32_t count, std::int32_t by_loads) {
         const std::int32_t smaller = most_.back();
@@ -134,7 +132,7 @@ class DensestSets {
         return most;
     }
 
-    bool is_exhausted() const { return looks_ > kLooks; }
+    bool is_exhausted() const { return looks_ > kLooks || meter_.stopped(); }
 
     // The sets of one vertex more that have as many edges as needed.
     std::vector<Set> grown(std::size_t count, const std::vector<std::int32_t>& needed) {
@@ -149,7 +147,7 @@ class DensestSets {
                 looks += neighbors_[u].size();
             }
             looks_ += looks;
-            spend(kStepsPerLook * looks);
+            meter_.spend(kStepsPerLook * looks);
             for (const std::uint16_t u : members) {
                 for (const std::int32_t v : neighbors_[u]) {
                     const std::int32_t edges = set.edges + std::exchange(counts_[index(v)], 0);
@@ -182,8 +180,7 @@ class DensestSets {
         std::iota(left.begin(), left.end(), 0);
         for (const std::int32_t v : left) degree[index(v)] = static_cast<std::int32_t>(neighbors_[v].size());
         std::int32_t core = 0;
-        while (!left.empty()) {
-            spend(kStepsPerShare * left.size());
+        while (!left.empty() && !meter_.spend(kStepsPerShare * left.size())) {
             const auto least = std::min_element(
                 left.begin(), left.end(),
                 [&](std::int32_t a, std::int32_t b) { return degree[index(a)] < degree[index(b)]; });
@@ -197,10 +194,10 @@ class DensestSets {
     // In each round every edge counts for that of its ends which has the smaller load so far.
     std::vector<std::int32_t> most_by_loads(std::int32_t most) {
         std::vector<std::int64_t> loads(index(size_), 0);
-        for (std::int32_t round = 0; round < kRounds; ++round) {
+        for (std::int32_t round = 0; round < kRounds && !meter_.stopped(); ++round) {
             for (std::int32_t i = 0; i < size_; ++i) {
                 const std::int32_t u = round % 2 == 0 ? i : size_ - 1 - i;
-                spend(kStepsPerShare * neighbors_[u].size());
+                if (meter_.spend(kStepsPerShare * neighbors_[u].size())) break;
                 for (const std::int32_t v : neighbors_[u]) {
                     if (u < v) ++loads[index(loads[index(v)] < loads[index(u)] ? v : u)];
                 }
@@ -230,10 +227,13 @@ class DensestSets {
 
 }  // namespace
 
-std::vector<std::int32_t> densest_sets(const Ragged<std::int32_t>& neighbors, std::int32_t size,
-                                       std::int32_t most, WorkMeter& meter) {
+std::optional<std::vector<std::int32_t>> densest_sets(const Ragged<std::int32_t>& neighbors,
+                                                      std::int32_t size, std::int32_t most,
+                                                      WorkMeter& meter) {
     TOPOPLACE_ASSERT(size >= 0 && size <= kMaxDenseVertices && most >= 0);
-    return DensestSets(neighbors, size, most, meter).take();
+    DensestSets sets(neighbors, size, most, meter);
+    if (meter.stopped()) return std::nullopt;
+    return sets.take();
 }
 
 }  // namespace topoplace::match

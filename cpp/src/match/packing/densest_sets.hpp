@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "match/graphs/ragged.hpp"
@@ -11,8 +12,8 @@
 namespace topoplace::match {
 
 // For each number of vertices up to `most`: no set of that size has more edges among its vertices. neighbors:
-// of every vertex, so that each edge is there twice. Throws Stopped when `meter` stops.
-std::vector<std::int32_t> densest_sets(const Ragged<std::int32_t>& neighbors, std::int32_t size,
-                                       std::int32_t most, WorkMeter& meter);
+// of every vertex, so that each edge is there twice. None where `meter` stops.
+std::optional<std::vector<std::int32_t>> densest_sets(const Ragged<std::int32_t>& neighbors,
+                                                      std::int32_t size, std::int32_t most, WorkMeter& meter);
 
 }  // namespace topoplace::match

@@ -19,7 +19,6 @@ namespace topoplace::match {
 template <int W>
 class MachinePieces {
   public:
-    // Throws Stopped where `meter` stops, as does all that takes it.
     MachinePieces(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
                   const Bits<W>& usable, WorkMeter& meter)
         : levels_(levels), num_vertices_(index(target.size())) {
@@ -33,21 +32,25 @@ class MachinePieces {
         PieceBound::Machines free(machines_.size());
         for (std::size_t i = 0; i < machines_.size(); ++i)
             machines_[i].for_each([&](std::int32_t v) { free[i].push_back(v); });
-        bound_.emplace(pattern, target, std::move(free), crossings_[first_crossing_], meter);
-        if (bound_->empty()) bound_.reset();
+        bound_ = PieceBound::make(pattern, target, std::move(free), crossings_[first_crossing_], meter);
+        if (bound_ && bound_->empty()) bound_.reset();
     }
 
-    // Even the heaviest links join too many vertices, or the pattern falls into too many different pieces.
+    // Even the heaviest links join too many vertices, or the pattern falls into too many different pieces, or
+    // the meter stopped.
     bool empty() const { return !bound_; }
-    void improve(Fixed need, WorkMeter& meter) { bound_->improve(need, meter); }
+    // What takes a meter has no value where it stops.
+    [[nodiscard]] bool improve(Fixed need, WorkMeter& meter) { return bound_->improve(need, meter); }
     // No embedding has a larger sum.
     Fixed most() const { return bound_->most(); }
     // No embedding over at least `machines` machines has a larger sum; below 0 if there is none.
-    Fixed most_over(std::int32_t machines, WorkMeter& meter) { return bound_->most_over(machines, meter); }
+    std::optional<Fixed> most_over(std::int32_t machines, WorkMeter& meter) {
+        return bound_->most_over(machines, meter);
+    }
     // The heaviest level that joins machines.
     std::size_t first_crossing() const { return first_crossing_; }
     // No embedding into this set has a larger sum; below 0 where there is none.
-    Fixed most_within(const Bits<W>& set, WorkMeter& meter) {
+    std::optional<Fixed> most_within(const Bits<W>& set, WorkMeter& meter) {
         std::vector<std::size_t> machines;
         for (std::size_t i = 0; i < machines_.size(); ++i) {
             if ((machines_[i] & set).any()) machines.push_back(i);

@@ -8,6 +8,7 @@
 #include <functional>
 #include <limits>
 #include <numeric>
+#include <utility>
 
 #include "graph/index.hpp"
 #include "match/packing/tree_cuts.hpp"
@@ -20,10 +21,6 @@ constexpr Fixed kNever = std::numeric_limits<Fixed>::min() / 4;
 constexpr std::size_t kSmall = NestedBound::kSmall;
 constexpr std::uint64_t kStepsPerSet = 256;
 constexpr std::uint64_t kStepsPerPair = 8;
-
-void work(std::uint64_t steps, WorkMeter& meter) {
-    if (meter.spend(steps)) throw Stopped{};
-}
 
 // By number of the pattern's vertices, or by set of a small part's.
 using Table = std::vector<Fixed>;
@@ -44,51 +41,58 @@ using Rows = std::array<std::uint32_t, kSmall>;
 
 }  // namespace
 
+// What takes a meter is false or none where it stops.
 class NestedBound::Impl {
   public:
-    Impl(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
-         std::span<const std::int32_t> free, WorkMeter& meter)
+    Impl(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels)
         : pattern_(pattern), target_(target), levels_(levels), at_least_(index(pattern.max_degree())) {
         for (std::int32_t u = 0; u < pattern.size(); ++u) {
             for (std::int32_t i = 0; i < pattern.degree(u); ++i) ++at_least_[index(i)];
         }
+    }
+
+    [[nodiscard]] bool prepare(std::span<const std::int32_t> free, WorkMeter& meter) {
         for (std::size_t i = 0; i < free.size(); ++i) {
             parts_.push_back({.vertices = {free[i]}, .children = {}});
             wholes_.push_back(i);
         }
         for (std::size_t level = 0; level < levels_.count(); ++level) {
-            merge(level, meter);
+            if (!merge(level, meter)) return false;
             std::vector<std::int32_t> sizes;
             for (const std::size_t part : wholes_)
                 sizes.push_back(static_cast<std::int32_t>(parts_[part].vertices.size()));
-            cuts_.push_back(fewest_cuts(pattern, std::move(sizes)));
+            cuts_.push_back(fewest_cuts(pattern_, std::move(sizes)));
         }
         Part root{.vertices = {free.begin(), free.end()}, .children = wholes_};
-        if (root.is_small()) {
-            tabulate(root, levels_.count(), meter);
-        } else {
-            adopt(root, levels_.count(), meter);
-        }
+        const bool complete =
+            root.is_small() ? tabulate(root, levels_.count(), meter) : adopt(root, levels_.count(), meter);
         parts_.push_back(std::move(root));
+        return complete;
     }
 
     // Levels count by their ceilings where that makes the bound less.
-    void find(std::span<const std::int32_t> ceilings, WorkMeter& meter) {
+    [[nodiscard]] bool find(std::span<const std::int32_t> ceilings, WorkMeter& meter) {
         std::vector<bool> by_ceiling(levels_.count(), false);
-        most_ = most(by_ceiling, ceilings, meter);
+        const auto first = most(by_ceiling, ceilings, meter);
+        if (!first) return false;
+        most_ = *first;
         for (std::size_t level = levels_.count(); level-- > 0;) {
             by_ceiling[level] = true;
-            const Fixed now = most(by_ceiling, ceilings, meter);
-            by_ceiling[level] = now < most_;
-            most_ = std::min(most_, now);
+            const auto now = most(by_ceiling, ceilings, meter);
+            if (!now) return false;
+            by_ceiling[level] = *now < most_;
+            most_ = std::min(most_, *now);
         }
         std::fill(by_ceiling.begin(), by_ceiling.end(), false);
-        if (is_of_paths()) find_paths(meter);
-        most_ = std::min(most_, most(by_ceiling, ceilings, meter));
+        if (is_of_paths() && !find_paths(meter)) return false;
+        const auto last = most(by_ceiling, ceilings, meter);
+        if (!last) return false;
+        most_ = std::min(most_, *last);
         choose(parts_.back(), pattern_.size());
         std::sort(chosen_.begin(), chosen_.end());
         std::sort(machines_.begin(), machines_.end());
         TOPOPLACE_ASSERT(std::ssize(chosen_) == pattern_.size());
+        return true;
     }
 
     Fixed most() const { return most_; }
@@ -107,14 +111,14 @@ class NestedBound::Impl {
 
   private:
     // The largest sum where some levels are worth their ceilings, whatever the parts.
-    Fixed most(const std::vector<bool>& by_ceiling, std::span<const std::int32_t> ceilings,
-               WorkMeter& meter) {
+    std::optional<Fixed> most(const std::vector<bool>& by_ceiling, std::span<const std::int32_t> ceilings,
+                              WorkMeter& meter) {
         for (Part& part : parts_) {
             if (part.is_leaf) {
-                work((part.gains.size() + 1) << part.vertices.size(), meter);
+                if (meter.spend((part.gains.size() + 1) << part.vertices.size())) return std::nullopt;
                 take_best_sets(part, by_ceiling);
             } else if (!part.is_small()) {
-                work(part.children.size() * kSmall * index(pattern_.size()), meter);
+                if (meter.spend(part.children.size() * kSmall * index(pattern_.size()))) return std::nullopt;
                 combine(part, by_ceiling);
             }
         }
@@ -127,7 +131,7 @@ class NestedBound::Impl {
     }
 
     // Makes one part of those that edges of this level join.
-    void merge(std::size_t level, WorkMeter& meter) {
+    [[nodiscard]] bool merge(std::size_t level, WorkMeter& meter) {
         std::vector<std::size_t> unseen = wholes_;
         wholes_.clear();
         while (!unseen.empty()) {
@@ -135,15 +139,17 @@ class NestedBound::Impl {
             unseen.pop_back();
             for (std::size_t next = 0; next < joined.size(); ++next) {
                 const auto apart = std::partition(unseen.begin(), unseen.end(), [&](std::size_t other) {
-                    work(kStepsPerPair * parts_[joined[next]].vertices.size() * parts_[other].vertices.size(),
-                         meter);
-                    return !touch(parts_[joined[next]], parts_[other], level);
+                    const Part& one = parts_[joined[next]];
+                    return meter.spend(kStepsPerPair * one.vertices.size() * parts_[other].vertices.size()) ||
+                           !touch(one, parts_[other], level);
                 });
+                if (meter.stopped()) return false;
                 joined.insert(joined.end(), apart, unseen.end());
                 unseen.erase(apart, unseen.end());
             }
-            wholes_.push_back(united(std::move(joined), level, meter));
+            if (!unite(std::move(joined), level, meter)) return false;
         }
+        return true;
     }
 
     bool touch(const Part& a, const Part& b, std::size_t level) const {
@@ -156,31 +162,33 @@ class NestedBound::Impl {
         return levels_.at_least.test(level * index(target_.size()) + index(u), v);
     }
 
-    std::size_t united(std::vector<std::size_t>&& parts, std::size_t level, WorkMeter& meter) {
+    [[nodiscard]] bool unite(std::vector<std::size_t>&& parts, std::size_t level, WorkMeter& meter) {
         if (parts.size() > 1) {
             Part whole{.vertices = {}, .children = std::move(parts)};
             for (const std::size_t part : whole.children) {
                 const auto& its = parts_[part].vertices;
                 whole.vertices.insert(whole.vertices.end(), its.begin(), its.end());
             }
-            if (!whole.is_small()) adopt(whole, level, meter);
+            if (!whole.is_small() && !adopt(whole, level, meter)) return false;
             parts_.push_back(std::move(whole));
             parts = {parts_.size() - 1};
         }
         Part& whole = parts_[parts.front()];
-        work(kStepsPerPair * whole.vertices.size() * whole.vertices.size(), meter);
+        if (meter.spend(kStepsPerPair * whole.vertices.size() * whole.vertices.size())) return false;
         if (!whole.is_small()) add_edges(whole, level);
-        return parts.front();
+        wholes_.push_back(parts.front());
+        return true;
     }
 
     // Small parts of a large one are looked at as they are on the level before.
-    void adopt(Part& whole, std::size_t num_levels, WorkMeter& meter) {
+    [[nodiscard]] bool adopt(Part& whole, std::size_t num_levels, WorkMeter& meter) {
         std::stable_sort(whole.children.begin(), whole.children.end(), [&](std::size_t a, std::size_t b) {
             return parts_[a].vertices.size() > parts_[b].vertices.size();
         });
         for (const std::size_t child : whole.children) {
-            if (parts_[child].is_small()) tabulate(parts_[child], num_levels, meter);
+            if (parts_[child].is_small() && !tabulate(parts_[child], num_levels, meter)) return false;
         }
+        return true;
     }
 
     // The most that the children have together, and the part's own edges. within: leaves without any of these
@@ -250,20 +258,21 @@ class NestedBound::Impl {
     }
 
     // Of a small part: what each set of its vertices is worth on the first levels, weight by weight.
-    void tabulate(Part& part, std::size_t num_levels, WorkMeter& meter) const {
+    [[nodiscard]] bool tabulate(Part& part, std::size_t num_levels, WorkMeter& meter) const {
         const std::size_t size = part.vertices.size();
         part.is_leaf = true;
         part.gains.assign(num_levels, Table(std::size_t{1} << size, 0));
         for (std::size_t level = 0; level < num_levels; ++level) {
             Fixed above = levels_.heaviest[level];
             for (const Fixed weight : weights_of(part, level)) {
-                work(kStepsPerSet << size, meter);
+                if (meter.spend(kStepsPerSet << size)) return false;
                 const Rows rows = rows_of(part, above);
                 for (std::uint32_t set = 0; set < std::uint32_t{1} << size; ++set)
                     part.gains[level][set] += most_edges(rows, set) * (above - weight);
                 above = weight;
             }
         }
+        return true;
     }
 
     // Within a few vertices, the pattern is paths alone.
@@ -276,13 +285,14 @@ class NestedBound::Impl {
         return true;
     }
 
-    void find_paths(WorkMeter& meter) {
+    [[nodiscard]] bool find_paths(WorkMeter& meter) {
         for (Part& part : parts_) {
             if (!part.is_leaf) continue;
-            work(kStepsPerSet << part.vertices.size(), meter);
+            if (meter.spend(kStepsPerSet << part.vertices.size())) return false;
             const std::size_t next = part.gains.size();
             part.paths = best_paths(part, next < levels_.count() ? levels_.heaviest[next] : 0);
         }
+        return true;
     }
 
     // By set of vertices, how much more than `floor` each edge of paths over all of them weighs; edges that
@@ -400,11 +410,14 @@ class NestedBound::Impl {
     std::vector<std::int32_t> machines_;
 };
 
-NestedBound::NestedBound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
-                         std::span<const std::int32_t> free, std::span<const std::int32_t> ceilings,
-                         WorkMeter& meter)
-    : impl_(std::make_shared<Impl>(pattern, target, levels, free, meter)) {
-    impl_->find(ceilings, meter);
+NestedBound::NestedBound(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+std::optional<NestedBound> NestedBound::make(const Pattern::Impl& pattern, const Target::Impl& target,
+                                             const Levels& levels, std::span<const std::int32_t> free,
+                                             std::span<const std::int32_t> ceilings, WorkMeter& meter) {
+    auto impl = std::make_shared<Impl>(pattern, target, levels);
+    if (!impl->prepare(free, meter) || !impl->find(ceilings, meter)) return std::nullopt;
+    return NestedBound(std::move(impl));
 }
 
 Fixed NestedBound::most() const { return impl_->most(); }

@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,10 +26,11 @@ class NestedBound {
     // Parts of which every set of vertices is looked at.
     static constexpr std::size_t kSmall = 8;
 
-    // free: at least as many vertices as the pattern has. Throws Stopped where `meter` stops. ceilings: by
-    // level, how many of the pattern's edges can be on it or a heavier one.
-    NestedBound(const Pattern::Impl& pattern, const Target::Impl& target, const Levels& levels,
-                std::span<const std::int32_t> free, std::span<const std::int32_t> ceilings, WorkMeter& meter);
+    // free: at least as many vertices as the pattern has. ceilings: by level, how many of the pattern's edges
+    // can be on it or a heavier one. None where `meter` stops.
+    static std::optional<NestedBound> make(const Pattern::Impl& pattern, const Target::Impl& target,
+                                           const Levels& levels, std::span<const std::int32_t> free,
+                                           std::span<const std::int32_t> ceilings, WorkMeter& meter);
 
     // No embedding has a larger sum.
     Fixed most() const;
@@ -42,6 +44,8 @@ class NestedBound {
     class Impl;
 
   private:
+    explicit NestedBound(std::shared_ptr<Impl> impl);
+
     std::shared_ptr<Impl> impl_;
 };
 

@@ -24,8 +24,9 @@ constexpr double kShorter = 0.6;
 constexpr double kShortest = 0.01;
 constexpr int kBonuses = 16;
 
-void work(std::uint64_t steps, WorkMeter& meter) {
-    if (meter.spend(kStepsPerChange * steps)) throw Stopped{};
+// True where the meter stops.
+[[nodiscard]] bool work(std::uint64_t steps, WorkMeter& meter) {
+    return meter.spend(kStepsPerChange * steps);
 }
 
 using Prices = std::vector<Fixed>;         // by form; kNever: on no machine
@@ -44,15 +45,17 @@ class Division {
             steps_of_[index(shapes.steps()[step].top)].push_back(step);
     }
 
-    // What the pieces and the edges between them bring; kNever where there is no way.
-    Fixed most(const Prices& prices, Fixed crossing, WorkMeter& meter) {
+    // What the pieces and the edges between them bring; kNever where there is no way, none where `meter`
+    // stops.
+    std::optional<Fixed> most(const Prices& prices, Fixed crossing, WorkMeter& meter) {
         for (auto& sums : sums_) {
             sums.assign(shapes_.shapes().size(), kNever);
             sums[0] = 0;
         }
         for (std::size_t step = 0; step < shapes_.steps().size(); ++step) {
             close(shapes_.steps()[step].child, prices);
-            join(step, crossing, meter);
+            if (work(shapes_.steps()[step].joins.size(), meter)) return std::nullopt;
+            join(step, crossing);
         }
         if (shapes_.num_cut() > 0 && crossing == PieceBound::Crossing::kNone) return kNever;
         Fixed sum = shapes_.num_cut() * crossing;
@@ -86,14 +89,13 @@ class Division {
         closed_[index(v)] = best;
     }
 
-    void join(std::size_t number, Fixed crossing, WorkMeter& meter) {
+    void join(std::size_t number, Fixed crossing) {
         const PieceShapes::Step& step = shapes_.steps()[number];
         const bool may_close =
             crossing != PieceBound::Crossing::kNone && closed_[index(step.child)].sum != kNever;
         const Fixed closed = may_close ? closed_[index(step.child)].sum + crossing : kNever;
         std::vector<Fixed>& before = sums_[index(step.top)];
         after_.assign(before.size(), kNever);
-        work(step.joins.size(), meter);
         for (std::size_t i = 0; i < step.joins.size(); ++i) {
             const PieceShapes::Join& way = step.joins[i];
             const Fixed own = before[index(way.before)];
@@ -132,8 +134,8 @@ class Division {
 // What a machine holds at given prices.
 class Filling {
   public:
-    // The most that pieces are worth there beyond their prices.
-    Fixed most(const PieceValues& values, const Prices& prices, WorkMeter& meter) {
+    // The most that pieces are worth there beyond their prices; none where `meter` stops.
+    std::optional<Fixed> most(const PieceValues& values, const Prices& prices, WorkMeter& meter) {
         const std::uint32_t all = std::uint32_t{1} << values.size();
         pieces_.assign(all, {});
         for (const PieceValues::Entry& entry : values.entries()) {
@@ -142,7 +144,8 @@ class Filling {
         }
         most_.assign(all, 0);
         firsts_.assign(all, 0);
-        work(values.entries().size() + (std::uint64_t{all} << values.size() / 2), meter);
+        if (work(values.entries().size() + (std::uint64_t{all} << values.size() / 2), meter))
+            return std::nullopt;
         for (std::uint32_t set = 1; set < all; ++set) fill(set);
         return most_.back();
     }
@@ -187,43 +190,53 @@ class Filling {
 
 class PieceBound::Impl {
   public:
-    Impl(const Pattern::Impl& pattern, const Target::Impl& target, Machines machines,
-         const Crossing& crossing, WorkMeter& meter)
+    Impl(const Pattern::Impl& pattern, Machines machines, const Crossing& crossing)
         : machines_(std::move(machines)),
           crossing_(crossing),
           shapes_(pattern, largest_of(machines_)),
           division_(shapes_, pattern.size()),
-          prices_(index(shapes_.num_forms()), kNever) {
-        if (shapes_.empty()) return;
-        for (const auto& machine : machines_) add(machine, target, meter);
+          prices_(index(shapes_.num_forms()), kNever) {}
+
+    [[nodiscard]] bool prepare(const Target::Impl& target, WorkMeter& meter) {
+        if (shapes_.empty()) return true;
+        for (const auto& machine : machines_) {
+            if (!add(machine, target, meter)) return false;
+        }
         for (const Kind& kind : kinds_) {
             for (const PieceValues::Entry& entry : kind.values.entries())
                 prices_[index(entry.form)] = std::max(prices_[index(entry.form)], entry.sum);
         }
-        evaluate(prices_, meter);
+        return evaluate(prices_, meter).has_value();
     }
 
     bool empty() const { return shapes_.empty(); }
     Fixed most() const { return most_; }
 
-    void improve(Fixed need, WorkMeter& meter) {
+    [[nodiscard]] bool improve(Fixed need, WorkMeter& meter) {
         need = std::max(need, Fixed{0});  // nothing found yet
         Prices prices = prices_;
         double length = 1;
         int patience = kPatience;
         for (int round = 0; round < kMostRounds && most_ >= need && length > kShortest; ++round) {
-            const Fixed most = evaluate(prices, meter);
-            if (most == kNever || !step(prices, length * static_cast<double>(most - need + 1))) return;
+            const auto most = evaluate(prices, meter);
+            if (!most) return false;
+            if (*most == kNever || !step(prices, length * static_cast<double>(*most - need + 1))) return true;
             patience = is_better_ ? kPatience : patience - 1;
             if (patience > 0) continue;
             patience = kPatience;
             length *= kShorter;
         }
+        return true;
     }
 
-    Fixed most_within(std::span<const std::size_t> machines, const Crossing& crossing, WorkMeter& meter) {
+    std::optional<Fixed> most_within(std::span<const std::size_t> machines, const Crossing& crossing,
+                                     WorkMeter& meter) {
         const auto [known, is_new] = divided_.try_emplace(crossing.heaviest, 0);
-        if (is_new) known->second = division_.most(prices_, crossing.heaviest, meter);
+        if (is_new) {
+            const auto most = division_.most(prices_, crossing.heaviest, meter);
+            if (!most) return std::nullopt;
+            known->second = *most;
+        }
         if (known->second == kNever) return kNever;
         Fixed sum = known->second - crossing.lost;
         for (const std::size_t machine : machines) sum += kinds_[kind_of_[machine]].gain;
@@ -233,18 +246,20 @@ class PieceBound::Impl {
     // An embedding over at least `machines` machines has at least `fewest` edges between machines. Give
     // each of these edges a bonus, and take `fewest` bonuses off the sum: the bound holds for any bonus
     // (Lagrange).
-    Fixed most_over(std::int32_t machines, WorkMeter& meter) {
+    std::optional<Fixed> most_over(std::int32_t machines, WorkMeter& meter) {
         const auto fewest = machines - static_cast<std::int32_t>(shapes_.roots().size()) + shapes_.num_cut();
         if (fewest <= 0 || crossing_.heaviest == Crossing::kNone || most_ == kNever) return most_;
-        Fixed gains = -crossing_.lost;
-        for (const Kind& kind : kinds_) gains += kind.count * kind.gain;
+        const Fixed gains =
+            std::accumulate(kinds_.begin(), kinds_.end(), -crossing_.lost,
+                            [](Fixed sum, const Kind& kind) { return sum + kind.count * kind.gain; });
         Fixed best = most_;
         Fixed low = 0;
         Fixed high = *std::max_element(prices_.begin(), prices_.end());
         for (int i = 0; i < kBonuses && low < high; ++i) {
             const Fixed bonus = low + (high - low) / 2;
-            best = std::min(
-                best, division_.most(prices_, crossing_.heaviest + bonus, meter) + gains - fewest * bonus);
+            const auto most = division_.most(prices_, crossing_.heaviest + bonus, meter);
+            if (!most) return std::nullopt;
+            best = std::min(best, *most + gains - fewest * bonus);
             (num_crossing() < fewest ? low : high) = bonus;
         }
         return best;
@@ -272,7 +287,8 @@ class PieceBound::Impl {
         return static_cast<std::int32_t>(largest);
     }
 
-    void add(std::span<const std::int32_t> machine, const Target::Impl& target, WorkMeter& meter) {
+    [[nodiscard]] bool add(std::span<const std::int32_t> machine, const Target::Impl& target,
+                           WorkMeter& meter) {
         std::vector<Fixed> weights;
         for (const std::int32_t u : machine) {
             for (const std::int32_t v : machine) weights.push_back(u == v ? 0 : target.weight(u, v));
@@ -280,17 +296,21 @@ class PieceBound::Impl {
         const auto [known, is_new] = kind_by_weights_.try_emplace(std::move(weights), kinds_.size());
         if (is_new) {
             kinds_.push_back({.values = PieceValues(shapes_, target, machine)});
-            work(kinds_.back().values.steps(), meter);
+            if (work(kinds_.back().values.steps(), meter)) return false;
         }
         kind_of_.push_back(known->second);
         ++kinds_[known->second].count;
+        return true;
     }
 
     // The bound at these prices, and how many more pieces of each form the pattern has than the machines.
-    Fixed evaluate(const Prices& prices, WorkMeter& meter) {
+    // None where `meter` stops.
+    std::optional<Fixed> evaluate(const Prices& prices, WorkMeter& meter) {
         is_better_ = false;
         excess_.assign(prices.size(), 0);
-        Fixed most = division_.most(prices, crossing_.heaviest, meter);
+        const auto divided = division_.most(prices, crossing_.heaviest, meter);
+        if (!divided) return std::nullopt;
+        Fixed most = *divided;
         if (most == kNever) {
             most_ = kNever;
             return kNever;
@@ -298,7 +318,9 @@ class PieceBound::Impl {
         division_.count(excess_);
         gains_.clear();
         for (const Kind& kind : kinds_) {
-            gains_.push_back(filling_.most(kind.values, prices, meter));
+            const auto gain = filling_.most(kind.values, prices, meter);
+            if (!gain) return std::nullopt;
+            gains_.push_back(*gain);
             filling_.count(excess_, -kind.count);
             most += kind.count * gains_.back();
         }
@@ -343,18 +365,23 @@ class PieceBound::Impl {
     std::vector<Fixed> gains_;
 };
 
-PieceBound::PieceBound(const Pattern::Impl& pattern, const Target::Impl& target, Machines machines,
-                       const Crossing& crossing, WorkMeter& meter)
-    : impl_(std::make_shared<Impl>(pattern, target, std::move(machines), crossing, meter)) {}
+PieceBound::PieceBound(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+std::optional<PieceBound> PieceBound::make(const Pattern::Impl& pattern, const Target::Impl& target,
+                                           Machines machines, const Crossing& crossing, WorkMeter& meter) {
+    auto impl = std::make_shared<Impl>(pattern, std::move(machines), crossing);
+    if (!impl->prepare(target, meter)) return std::nullopt;
+    return PieceBound(std::move(impl));
+}
 
 bool PieceBound::empty() const { return impl_->empty(); }
-void PieceBound::improve(Fixed need, WorkMeter& meter) { impl_->improve(need, meter); }
+bool PieceBound::improve(Fixed need, WorkMeter& meter) { return impl_->improve(need, meter); }
 Fixed PieceBound::most() const { return impl_->most(); }
-Fixed PieceBound::most_over(std::int32_t machines, WorkMeter& meter) {
+std::optional<Fixed> PieceBound::most_over(std::int32_t machines, WorkMeter& meter) {
     return impl_->most_over(machines, meter);
 }
-Fixed PieceBound::most_within(std::span<const std::size_t> machines, const Crossing& crossing,
-                              WorkMeter& meter) {
+std::optional<Fixed> PieceBound::most_within(std::span<const std::size_t> machines, const Crossing& crossing,
+                                             WorkMeter& meter) {
     return impl_->most_within(machines, crossing, meter);
 }
 

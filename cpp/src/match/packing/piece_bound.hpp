@@ -10,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -29,25 +30,28 @@ class PieceBound {
         static constexpr Fixed kNone = -1;
     };
 
-    // Throws Stopped where `meter` stops, as do all that take it.
-    PieceBound(const Pattern::Impl& pattern, const Target::Impl& target, Machines machines,
-               const Crossing& crossing, WorkMeter& meter);
+    // This and all that takes a meter have no value where it stops.
+    static std::optional<PieceBound> make(const Pattern::Impl& pattern, const Target::Impl& target,
+                                          Machines machines, const Crossing& crossing, WorkMeter& meter);
 
     // The pattern is no forest and no cycle, or falls into too many different pieces.
     bool empty() const;
     // Changes prices until no embedding can reach `need`, or the bound falls no further.
-    void improve(Fixed need, WorkMeter& meter);
+    [[nodiscard]] bool improve(Fixed need, WorkMeter& meter);
     // No embedding has a larger sum.
     Fixed most() const;
     // No embedding over at least `machines` machines has a larger sum; below 0 if there is none.
-    Fixed most_over(std::int32_t machines, WorkMeter& meter);
+    std::optional<Fixed> most_over(std::int32_t machines, WorkMeter& meter);
     // No embedding into these machines, by number, has a larger sum; below 0 where there is none. crossing:
     // between them.
-    Fixed most_within(std::span<const std::size_t> machines, const Crossing& crossing, WorkMeter& meter);
+    std::optional<Fixed> most_within(std::span<const std::size_t> machines, const Crossing& crossing,
+                                     WorkMeter& meter);
 
     class Impl;
 
   private:
+    explicit PieceBound(std::shared_ptr<Impl> impl);
+
     std::shared_ptr<Impl> impl_;
 };
 

@@ -7,11 +7,10 @@
 
 namespace topoplace::match::sparse {
 
-Space::Space(const Pattern::Impl& pattern, const Target::Sparse& target, const EnumerateParams& params,
-             WorkMeter& meter)
+Space::Space(const Pattern::Impl& pattern, const Graph& graph, const EnumerateParams& params)
     : induced(params.induced),
       pattern_(pattern),
-      graph_(target.graph()),
+      graph_(graph),
       min_weight_(params.min_weight),
       candidates_(params.candidates) {
     const auto row = [&](std::int32_t u) {
@@ -19,15 +18,23 @@ Space::Space(const Pattern::Impl& pattern, const Target::Sparse& target, const E
     };
     for (std::int32_t u = 1; u < pattern.size() && !candidates_.empty(); ++u)
         uniform = uniform && std::equal(row(u).begin(), row(u).end(), row(0).begin());
-    for (std::int32_t v = 0; v < target_size(); ++v) {
-        degree_.push_back(0);
-        each_neighbor(v, [&](std::int32_t) { ++degree_.back(); });
-        meter.prepare(16 + 8 * graph_.neighbors(v).size());
+}
+
+std::optional<Space> Space::make(const Pattern::Impl& pattern, const Target::Sparse& target,
+                                 const EnumerateParams& params, WorkMeter& meter) {
+    Space space(pattern, target.graph(), params);
+    auto& degree = space.degree_;
+    const auto each = [&](std::int32_t v, auto&& visit) { space.each_neighbor(v, visit); };
+    for (std::int32_t v = 0; v < target.size(); ++v) {
+        degree.push_back(0);
+        each(v, [&](std::int32_t) { ++degree.back(); });
+        if (meter.pass_time(16 + 8 * target.graph().neighbors(v).size())) return std::nullopt;
     }
     const Needs needs = needs_of(pattern);
-    const auto each = [this](std::int32_t v, auto&& visit) { each_neighbor(v, visit); };
-    peel(needs.degree, degree_, each, meter);
-    drop_small_components(needs.component, degree_, each, meter);
+    peel(needs.degree, degree, each, meter);
+    drop_small_components(needs.component, degree, each, meter);
+    if (meter.stopped()) return std::nullopt;
+    return space;
 }
 
 Backtrack::Backtrack(const Space& space, const Plan& plan, bool break_symmetry, WorkMeter& meter)

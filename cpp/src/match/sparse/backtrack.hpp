@@ -4,6 +4,7 @@
 
 #include <concepts>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -39,9 +40,9 @@ class Space {
     using Set = Images;
     using Layout = Target::Sparse;
 
-    // Throws Stopped where `meter` stops.
-    Space(const Pattern::Impl& pattern, const Target::Sparse& target, const EnumerateParams& params,
-          WorkMeter& meter);
+    // None where `meter` stops.
+    static std::optional<Space> make(const Pattern::Impl& pattern, const Target::Sparse& target,
+                                     const EnumerateParams& params, WorkMeter& meter);
 
     std::int32_t target_size() const { return graph_.num_vertices(); }
     std::int32_t degree(std::int32_t v) const { return degree_[index(v)]; }
@@ -67,6 +68,8 @@ class Space {
     bool induced;
 
   private:
+    Space(const Pattern::Impl& pattern, const Graph& graph, const EnumerateParams& params);
+
     const Pattern::Impl& pattern_;
     const Graph& graph_;
     double min_weight_;

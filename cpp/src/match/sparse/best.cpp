@@ -75,13 +75,9 @@ class Searches {
 
     // Empty where there is none, or no time.
     Vertices embedding_above(Fixed weight) {
-        try {
-            return visited(weight, Worth::nothing, [](Canonical<SearchSpace>& canonical) {
-                return canonical.best() ? canonical.take_vertices() : Vertices{};
-            });
-        } catch (const Stopped&) {
-            return {};
-        }
+        return visited(weight, Worth::nothing, [](Canonical<SearchSpace>& canonical) {
+            return canonical.best() ? canonical.take_vertices() : Vertices{};
+        });
     }
 
     const Pattern::Impl& pattern_;

@@ -1,7 +1,7 @@
 // Vertices no embedding can use: they go before the search begins.
 //
 // `degree`: by vertex, its neighbours that are left; kAbsent for a vertex that is not. each(v, visit) visits
-// all neighbours of v.
+// all neighbours of v. Unfinished where `meter` stops.
 #pragma once
 
 #include <algorithm>
@@ -23,13 +23,13 @@ void peel(std::int32_t least, std::vector<std::int32_t>& degree, EachNeighbor&& 
         going.push_back(v);
     };
     for (std::int32_t v = 0; v < std::ssize(degree); ++v) {
-        meter.prepare(16);
+        if (meter.pass_time(16)) return;
         if (degree[index(v)] != kAbsent && degree[index(v)] < least) leave(v);
-        while (!going.empty()) {
+        while (!going.empty() && !meter.stopped()) {
             const std::int32_t gone = going.back();
             going.pop_back();
             each(gone, [&](std::int32_t u) {
-                meter.prepare(32);
+                if (meter.pass_time(32)) return;
                 if (degree[index(u)] != kAbsent && --degree[index(u)] < least) leave(u);
             });
         }
@@ -48,9 +48,9 @@ void drop_small_components(std::int32_t least, std::vector<std::int32_t>& degree
         seen[index(root)] = true;
         component.assign(1, root);
         for (std::size_t next = 0; next < component.size(); ++next) {
+            if (meter.stopped()) return;
             each(component[next], [&](std::int32_t u) {
-                meter.prepare(32);
-                if (seen[index(u)] || degree[index(u)] == kAbsent) return;
+                if (meter.pass_time(32) || seen[index(u)] || degree[index(u)] == kAbsent) return;
                 seen[index(u)] = true;
                 component.push_back(u);
             });

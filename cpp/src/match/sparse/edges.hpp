@@ -12,15 +12,13 @@ namespace topoplace::match::sparse {
 
 class Edges {
   public:
-    // Of at least `least`. Throws Stopped where `meter` stops.
-    Edges(const Target::Sparse& target, double least, WorkMeter& meter) : target_(target), least_(least) {
-        length_.reserve(index(target.size()));
+    // Of at least `least`. Some are missing where `meter` stops.
+    Edges(const Target::Sparse& target, double least, WorkMeter& meter)
+        : target_(target), least_(least), length_(index(target.size()), 0) {
         for (std::int32_t v = 0; v < target.size(); ++v) {
             const auto weights = target.graph().weights(v);
-            meter.prepare(16 + 8 * weights.size());
-            std::int32_t length = 0;
-            for (const double weight : weights) length += weight >= least ? 1 : 0;
-            length_.push_back(length);
+            if (meter.pass_time(16 + 8 * weights.size())) return;
+            for (const double weight : weights) length_[index(v)] += weight >= least ? 1 : 0;
         }
     }
 

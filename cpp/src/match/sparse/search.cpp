@@ -23,7 +23,7 @@ Search::Search(const Pattern::Impl& pattern, const Edges& edges, Worth worth,
     std::vector<std::int32_t> degree(state_.size(), kAbsent);
     for (const std::int32_t v : free) degree[index(v)] = 0;
     for (const std::int32_t v : free) {
-        meter.prepare(16 + 16 * index(edges.degree(v)));
+        if (meter.pass_time(16 + 16 * index(edges.degree(v)))) return;
         degree[index(v)] = 0;
         edges.each_neighbor(v,
                             [&](std::int32_t u) { degree[index(v)] += degree[index(u)] == kAbsent ? 0 : 1; });
@@ -32,6 +32,7 @@ Search::Search(const Pattern::Impl& pattern, const Edges& edges, Worth worth,
     const auto each = [&](std::int32_t v, auto&& visit) { edges.each_neighbor(v, visit); };
     peel(needs.degree, degree, each, meter);
     drop_small_components(needs.component, degree, each, meter);
+    if (meter.stopped()) return;
     for (std::size_t v = 0; v < state_.size(); ++v) state_[v] = degree[v] == kAbsent ? 0 : kUsable;
     prepare_tops();
 }
@@ -42,7 +43,7 @@ void Search::prepare_tops() {
     for (std::int32_t v = 0; v < edges_.num_vertices(); ++v) {
         if (!is_usable(v)) continue;
         const auto heads = edges_.heads(v);
-        meter_.prepare(16 + 16 * heads.size());
+        if (meter_.pass_time(16 + 16 * heads.size())) return;
         Fixed sum = 0;
         std::size_t count = 0;
         best_top_[0] = 0;

@@ -45,7 +45,7 @@ class Search {
         std::int32_t vertex;
     };
 
-    // Embeddings within `free`. Throws Stopped where `meter` stops.
+    // Embeddings within `free`. Cannot run where `meter` stops.
     Search(const Pattern::Impl& pattern, const Edges& edges, Worth worth, std::span<const std::int32_t> free,
            WorkMeter& meter, double tolerance);
 

@@ -16,7 +16,7 @@ SearchSpace::SearchSpace(const Pattern::Impl& pattern, WorkMeter& meter, const T
         is_possible_ = is_possible_ && search_.is_usable(v);
         search_.require(v);
     }
-    is_possible_ = is_possible_ && std::ssize(required) <= pattern.size();
+    is_possible_ = is_possible_ && std::ssize(required) <= pattern.size() && !meter.stopped();
 }
 
 SearchSpace::Set SearchSpace::set_of(std::span<const std::int32_t> vertices) {

@@ -14,7 +14,7 @@ namespace topoplace::match::sparse {
 
 class SearchSpace {
   public:
-    // Edges of at least `least`. `free` and `required` ascend. Throws Stopped where `meter` stops.
+    // Edges of at least `least`. `free` and `required` ascend. Nothing is possible where `meter` stops.
     SearchSpace(const Pattern::Impl& pattern, WorkMeter& meter, const Target::Sparse& target, double least,
                 Worth worth, std::span<const std::int32_t> free, std::span<const std::int32_t> required,
                 double tolerance);
@@ -28,14 +28,17 @@ class SearchSpace {
     static Set set_of(std::span<const std::int32_t> vertices);
 
     bool is_possible() const { return is_possible_; }
-    Fixed bound() { return search_.bound(pattern_.plan(meter_)); }
+    Fixed bound() {
+        const Plan* plan = pattern_.plan(meter_);
+        return plan == nullptr ? kNoScore : search_.bound(*plan);
+    }
     std::int32_t num_required() const { return static_cast<std::int32_t>(search_.required().size()); }
     std::int32_t lowest_required() const {
         return search_.required().empty() ? kAbsent : search_.required().front();
     }
 
     SearchResult search_anywhere(Fixed enough) {
-        return search_.run({.plan = pattern_.plan(meter_), .enough = enough});
+        return search_.run({.plan = *pattern_.plan(meter_), .enough = enough});  // made for the bound
     }
     std::size_t num_parts() const { return 1; }
     bool enter_part(std::size_t, Fixed) { return true; }
@@ -43,7 +46,9 @@ class SearchSpace {
         return search_.run({.plan = plan, .goal = goal, .root = v, .floor = floor, .enough = enough});
     }
     SearchResult search_in_order(Fixed floor) {
-        return search_.run({.plan = pattern_.natural(meter_), .goal = Goal::first, .floor = floor});
+        const Plan* plan = pattern_.natural(meter_);
+        if (plan == nullptr) return {};
+        return search_.run({.plan = *plan, .goal = Goal::first, .floor = floor});
     }
 
     void start_ties();

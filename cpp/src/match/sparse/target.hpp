@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,10 +16,10 @@
 
 namespace topoplace::match {
 
-// Whatever takes a meter throws Stopped where it stops.
 class Target::Sparse {
   public:
-    Sparse(const Graph& graph, WorkMeter& meter);
+    // None where `meter` stops.
+    static std::optional<Sparse> make(const Graph& graph, WorkMeter& meter);
 
     std::int32_t size() const { return graph_.num_vertices(); }
     const Graph& graph() const { return graph_; }
@@ -28,11 +29,12 @@ class Target::Sparse {
     std::span<const std::int32_t> heads(std::int32_t v) const { return row(heads_, v); }
     // Aligned with heads(v).
     std::span<const Fixed> weights(std::int32_t v) const { return row(weights_, v); }
-    // All that occur, heaviest first; made on first use.
+    // All that occur, heaviest first; made on first use. Empty where `meter` stops.
     std::span<const Fixed> distinct_weights(WorkMeter& meter) const;
 
   private:
     struct Lazy;
+    Sparse(const Graph& graph, const FixedPoint& points);
     template <class T>
     std::span<const T> row(const std::vector<T>& values, std::int32_t v) const {
         return std::span(values).subspan(begin_[index(v)], begin_[index(v) + 1] - begin_[index(v)]);

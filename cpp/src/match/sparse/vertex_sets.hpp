@@ -16,9 +16,14 @@ template <class Take>
 void vertex_sets(const Space& space, const Pattern::Impl& pattern, WorkMeter& meter, Take&& take) {
     const bool one_an_image = space.uniform;  // its mapping has the smallest vertex at one place
     std::vector<std::unique_ptr<Backtrack>> searches;
-    for (std::int32_t u = 0; u < pattern.size(); ++u)
-        searches.push_back(std::make_unique<Backtrack>(space, pattern.rooted(u, meter), one_an_image, meter));
-    Backtrack natural(space, pattern.natural(meter), false, meter);
+    for (std::int32_t u = 0; u < pattern.size(); ++u) {
+        const Plan* plan = pattern.rooted(u, meter);
+        if (plan == nullptr) return;
+        searches.push_back(std::make_unique<Backtrack>(space, *plan, one_an_image, meter));
+    }
+    const Plan* in_order = pattern.natural(meter);
+    if (in_order == nullptr) return;
+    Backtrack natural(space, *in_order, false, meter);
     std::vector<std::vector<std::int32_t>> sets;
     bool room = true;
     for (std::int32_t lowest = 0; lowest < space.target_size() && room; ++lowest) {
