@@ -97,3 +97,78 @@ def test_a_large_gang_is_repaired_with_the_fewest_moves(kind: str, size: int, ra
         moves = [plan.moved.all for plan in front.plans]
         assert moves == [least[count - 1] for count in fewest]
         assert moves == sorted({moved for moved in least if not math.isinf(moved)})
+
+
+def machines_of_units(free: list[list[int]], units: int, size: int) -> list[tuple[int, ...]]:
+    """Each way to put units of so many tasks on machines with these free GPUs."""
+    room = [len(gpus) // size for gpus in free]
+    every = product(range(len(free)), repeat=units)
+    return [one for one in every if all(one.count(machine) <= most for machine, most in enumerate(room))]
+
+
+def seconds_and_moves(
+    job: tp.JobGraph,
+    machines: tuple[int, ...],
+    free: list[list[int]],
+    old: dict[int, int],
+    topology: tp.Topology,
+) -> tuple[float, int]:
+    """The time with each group on its machine, where tasks keep their old GPU if they can, and how many do not."""
+    left = [list(gpus) for gpus in free]
+    placed: dict[int, int] = {}
+    tasks = [
+        (task, machine) for group, machine in zip(job.groups, machines, strict=True) for task in group.tasks
+    ]
+    for task, machine in tasks:
+        if old.get(task) in left[machine]:
+            placed[task] = old[task]
+            left[machine].remove(old[task])
+    moves = job.num_tasks - len(placed)
+    for task, machine in tasks:
+        if task not in placed:
+            placed[task] = left[machine].pop(0)
+    gpus = [placed[task] for task in range(job.num_tasks)]
+    return tp.communication_time(job, gpus, topology).seconds, moves
+
+
+@given(
+    st.sampled_from([(1, 4), (2, 2), (4, 1), (2, 1), (3, 1)]),
+    st.sampled_from([2, 4]),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=40)
+def test_groups_in_stages_are_as_fast_as_in_any_division(
+    degrees: tuple[int, int], tensor: int, random: Random
+) -> None:
+    pipeline, data = degrees
+    job = tp.JobGraph.parallel(tensor=tensor, pipeline=pipeline, data=data).grouped(
+        "tensor", within="machine"
+    )
+    cluster = busy_machines("dgx-h100", 3, random.randint(0, 24 - job.num_tasks), random)
+    topology = cluster.topology
+    free = [[gpu for gpu in gpus if gpu in cluster.free_gpus()] for gpus in topology.gpus_of.values()]
+    every = machines_of_units(free, pipeline * data, tensor)
+    found = tp.place(job, cluster)
+    assert (found is None) == (not every)
+    if found is None:
+        return
+    least = min(seconds_and_moves(job, one, free, {}, topology)[0] for one in every)
+    assert found.time <= least * SLACK
+    assert found.bound is None or found.bound <= least * (1 + 1e-9)
+
+    cluster.allocate("gang", found)
+    lost = random.choice(found.gpus)
+    old = {task: gpu for task, gpu in enumerate(found.gpus) if gpu != lost}
+    left = [[gpu for gpu in gpus if gpu != lost] for gpus in free]
+    front = tp.repair("gang", cluster, lost=[lost])
+    repairs = [
+        seconds_and_moves(job, one, left, old, topology)
+        for one in machines_of_units(left, pipeline * data, tensor)
+    ]
+    assert bool(front.unrepaired) == (not repairs)
+    if repairs:
+        moves = [plan.moved.all for plan in front.plans]
+        assert moves[0] == min(moved for _, moved in repairs)
+        for plan, following in zip(front.plans, [*moves[1:], math.inf], strict=True):
+            fastest = min(seconds for seconds, moved in repairs if moved < following)
+            assert not front.complete or plan.time <= fastest * SLACK

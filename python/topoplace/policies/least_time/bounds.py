@@ -253,32 +253,61 @@ class MachineLimits:
         return int(self._view.classes.class_of[machine])
 
     def of_count(self, count: int) -> float:
-        """Return the least seconds if a machine has so many units, and others have more."""
+        """Return the least seconds if a machine has so many units, and others have more.
+
+        Its units are whole chains, or exchange with other machines.
+        """
         if not self._have_channels:
             return float(self._least.sum()) * _ROUNDING
-        few = [max((self._few(batch, count) for batch in batches), default=0.0) for batches in self._phases]
+        apart = self._with_few(count, is_whole=False)
+        if self._chains is None or count % self._chains.shape[1]:
+            return apart
+        return min(apart, self._with_few(count, is_whole=True))
+
+    def _with_few(self, count: int, *, is_whole: bool) -> float:
+        """Return the least seconds if the units on such a machine are whole chains, or are not."""
+        few = [
+            max((self._few(batch, count, is_whole=is_whole) for batch in batches), default=0.0)
+            for batches in self._phases
+        ]
         return float(np.maximum(self._least, few).sum()) * _ROUNDING
 
-    def _few(self, batch: Batch, count: int) -> float:
+    @cached_property
+    def _chains(self) -> Ints | None:
+        """(c, n) the units of each chain in which they exchange, other than in rings; None unless each is in one."""
+        for batch in (one for batches in self._phases for one in batches if one.kind not in RING_KINDS):
+            units = self._units_of(batch)
+            if units.size == len(self.units) == len(np.unique(units)):
+                return units
+        return None
+
+    def _units_of(self, batch: Batch) -> Ints:
+        """Return the units of the different collectives of a batch, sorted."""
+        found: Ints = np.unique(np.sort(unit_of_tasks(self.units)[batch.tasks], axis=1), axis=0)
+        return found
+
+    def _few(self, batch: Batch, count: int, *, is_whole: bool) -> float:
         """Return the least seconds of the collectives of a batch that leave such a machine."""
-        owners, least = np.sort(unit_of_tasks(self.units)[batch.tasks], axis=1), float(batch.carried.min())
+        least, chains = float(batch.carried.min()), self._chains
         if batch.kind not in RING_KINDS:
-            chains = np.unique(owners, axis=0)  # of units
-            long = len(set(chains[0].tolist()))
-            are_apart = chains.size == len(chains) * long == len(self.units) == len(np.unique(chains))
-            return least / 2 / self._rooms.fastest(1) if are_apart and count % long else 0.0
+            is_apart = chains is not None and not is_whole and np.array_equal(self._units_of(batch), chains)
+            return least / 2 / self._rooms.fastest(1) if is_apart else 0.0
+        owners = np.sort(unit_of_tasks(self.units)[batch.tasks], axis=1)
         if batch.kind == "broadcast" or len(np.unique(owners)) < len(self.units):
             return 0.0
         starts = np.flatnonzero(np.diff(owners, axis=1, prepend=-1))
-        together = int(np.diff(starts, append=owners.size).max())  # tasks of a ring in one unit
-        if owners.shape[1] <= count * together:
+        together, count_of_ring = (
+            int(np.diff(starts, append=owners.size).max()),
+            count,
+        )  # tasks of a ring in one unit
+        if chains is not None and is_whole and _are_one_of_each(owners, chains):
+            count_of_ring = count // chains.shape[1]
+        most = count_of_ring * together
+        if owners.shape[1] <= most:
             return 0.0
         rings = int(np.bincount(owners.ravel()[starts]).min())  # that pass a unit
         size = self.units.shape[1]
-        return max(
-            least / self._rooms.fastest(1, count * together),
-            rings * least / self._rooms.fastest(1, count * size),
-        )
+        return max(least / self._rooms.fastest(1, most), rings * least / self._rooms.fastest(1, count * size))
 
     def of_sets(self, machine: int) -> Reals | None:
         """Return the least seconds if a machine has tasks on each set of its GPUs, and others have more.
@@ -305,6 +334,14 @@ class MachineLimits:
         )
         found: Reals = np.maximum(self._least[:, None], seconds).sum(axis=0) * _ROUNDING
         return found
+
+
+def _are_one_of_each(owners: Ints, chains: Ints) -> bool:
+    """Return True if each ring has units of different chains; owners: (rings, n) the unit of each task, sorted."""
+    chain_of = unit_of_tasks(chains)
+    units = (np.diff(owners, axis=1, prepend=-1) != 0).sum(axis=1)
+    different = (np.diff(np.sort(chain_of[owners], axis=1), axis=1, prepend=-1) != 0).sum(axis=1)
+    return bool((units == different).all())
 
 
 def _out_of_sets(gpus: Ints, ports: Ports) -> tuple[Reals, Ints]:
