@@ -48,6 +48,31 @@ def test_a_ring_is_as_fast_as_on_any_set(name: str, kind: str, size: int, more: 
     assert not found.optimal or found.time <= min(every) * SLACK
 
 
+@given(
+    st.sampled_from(["dgx1-v100", "minsky", "mi300x"]),
+    st.sampled_from([{"anti_affinity": True}, {"groups": (tp.Group((0, 1), within="machine"),)}]),
+    st.sampled_from([None, 2]),
+    st.sampled_from([4, 6]),
+    st.randoms(use_true_random=False),
+)
+@settings(max_examples=40)
+def test_what_a_ring_requires_holds_beside_its_bound(
+    name: str, requirement: dict[str, object], grouped: int | None, size: int, random: Random
+) -> None:
+    cluster = busy_machines(name, 6, random.randint(0, 6), random)
+    job = tp.JobGraph.ring(size)
+    job = job.grouped(grouped, within="machine") if grouped else job.with_(**requirement)
+    found = tp.place(job, cluster)
+    assert found is not None
+    machines = cluster.topology.machine_of[list(found.gpus)].tolist()
+    assert not job.anti_affinity or len(set(machines)) == size
+    assert all(len({machines[task] for task in group.tasks}) == 1 for group in job.groups)
+    assert found.bound is None or found.bound <= found.time * (1 + 1e-9)
+    cluster.allocate("gang", found)
+    front = tp.repair("gang", cluster, lost=[random.choice(found.gpus)])
+    assert front.unrepaired or front.fewest
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_a_ring_over_sixteen_machines_is_proven(seed: int) -> None:
     random = Random(seed)

@@ -237,11 +237,10 @@ class MachineLimits:
 
     @cached_property
     def are_rings(self) -> bool:
-        """Return True if each collective is a ring of all tasks, which leaves machines in channels."""
+        """Return True if units are tasks, and each collective is a ring of all, which leaves machines in channels."""
         batches = [one for batches in self._phases for one in batches]
-        return self._have_channels and all(
-            one.kind in _IN_CHANNELS and one.tasks.shape[1] == self.units.size for one in batches
-        )
+        are_all = all(one.kind in _IN_CHANNELS and one.tasks.shape[1] == len(self.units) for one in batches)
+        return self._have_channels and are_all and self.units.shape[1] == 1
 
     @property
     def gpus_of(self) -> Sequence[Sequence[int]]:

@@ -234,12 +234,12 @@ def machine_limits(
     return bounds.MachineLimits(request.job, units, pairs, rooms, view, rates)
 
 
-def _divider(limits: bounds.MachineLimits, offers: Offers, view: ClusterView) -> Divider:
+def _divider(request: JobRequest, limits: bounds.MachineLimits, offers: Offers, view: ClusterView) -> Divider:
     """Return what divides a job among the offered machines."""
     usable = np.zeros(view.cluster.topology.num_gpus, np.bool_)
     usable[list(chain.from_iterable(offers.gpus(limits.gpus_of)))] = True
     most = np.zeros(len(limits.gpus_of), np.int64)
-    most[offers.machines] = offers.sizes
+    most[offers.machines] = np.minimum(offers.sizes, 1 if request.anti_affine else request.size)
     return Divider(limits, usable, most)
 
 
@@ -378,12 +378,13 @@ class _Mapper:
         limits = machine_limits(request, view, offers, rates, singles)
         if limits is None or not self._compares_divisions(limits, offers):
             return best
-        divisions = _divider(limits, offers, view).fastest()
+        divisions = _divider(request, limits, offers, view).fastest()
         if divisions is None:
             return best
         if len(offers) == len(self._offers):
             best = best._replace(least_seconds=max(best.least_seconds, divisions.least(math.inf)))
-        is_bound = required or request.job.balanced or request.job.max_machines
+        job = request.job
+        is_bound = required or preferred_of(job) or job.balanced or job.max_machines
         return best if is_bound or not limits.are_rings else self._faster_division(best, divisions)
 
     def _compares_divisions(self, limits: bounds.MachineLimits, offers: Offers) -> bool:
