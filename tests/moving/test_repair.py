@@ -563,3 +563,21 @@ def test_others_that_moved_in_the_meantime_stay() -> None:
     with pytest.raises(AllocationError, match="job 'other' does not hold the GPUs of this plan any more"):
         plan.carry_out(cluster)
     assert cluster.gpus_of("gang") == (0,)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_front_is_not_complete_without_the_fewest_moves(seed: int) -> None:
+    rng, topology = random.Random(seed), tp.Topology.cluster(tp.machines.get("dgx-a100"), 24, racks=4)
+    gpus, sizes = list[int](), list[int]()
+    for own in topology.gpus_of.values():
+        left = rng.sample(own, len(own))
+        while left and rng.random() < 0.85:
+            sizes.append(min(len(left), rng.choice([2, 3, 3, 4, 5])))
+            gpus += [left.pop() for _ in range(sizes[-1])]
+    job = tp.JobGraph.independent(len(gpus)).grouped(sizes, within="machine")
+    cluster = running(tp.Cluster(topology), job, tuple(gpus))
+    for gpu in cluster.free_gpus():
+        if rng.random() < 0.5:
+            cluster.allocate(f"busy{gpu}", [gpu])
+    front = tp.repair("gang", cluster, lost=rng.sample(gpus, 3), timeout=0.02)
+    assert not front.complete or front.fewest

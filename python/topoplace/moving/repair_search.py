@@ -303,7 +303,9 @@ class RepairSearch:
             with suppress(DeadlineError), self.limited():
                 for one in self._further(found[0]):
                     found.append(one)  # noqa: PERF402 - what is found before the deadline counts
-        return self._best(found)
+        front = self._best(found)
+        self.is_complete = self.is_complete and self.moves(front[0].gpus) == front[0].bound
+        return front
 
     def _best(self, found: Sequence[Found]) -> list[Found]:
         """Return those that no other one surpasses, fewest moves first."""
@@ -328,7 +330,7 @@ class RepairSearch:
     def _are_all(self, divisions: Divisions | None, front: Sequence[Found]) -> bool:
         """Return True if it is proven that repairs with fewer moves than each one are no faster than that before it."""
         moves = [self.moves(one.gpus) for one in front]
-        if divisions is None or moves[0] > front[0].bound:
+        if divisions is None:
             return False
         return all(
             one.seconds <= divisions.least(following) * (1 + self._room.policy.slack)
