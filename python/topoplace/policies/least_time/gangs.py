@@ -24,7 +24,6 @@ from topoplace.jobs.groups import MACHINE, Group
 from topoplace.kernels.limits import Countdown, check_deadline
 from topoplace.objectives.communication import RING_KINDS, measured
 from topoplace.policies.least_time import bounds, ranked_sets
-from topoplace.policies.least_time.divisions import Divider, Divisions
 from topoplace.policies.least_time.machine_tree import (
     MachineTree,
     chain_of,
@@ -37,6 +36,7 @@ if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
+    from topoplace.policies.least_time.divisions import Divider, Divisions
     from topoplace.topology.links.nccl_rates import Rates
 
 Ints = NDArray[np.int64]
@@ -236,6 +236,8 @@ def machine_limits(
 
 def _divider(request: JobRequest, limits: bounds.MachineLimits, offers: Offers, view: ClusterView) -> Divider:
     """Return what divides a job among the offered machines."""
+    from topoplace.policies.least_time.divisions import Divider
+
     usable = np.zeros(view.cluster.topology.num_gpus, np.bool_)
     usable[list(chain.from_iterable(offers.gpus(limits.gpus_of)))] = True
     most = np.zeros(len(limits.gpus_of), np.int64)
