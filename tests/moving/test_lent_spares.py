@@ -18,7 +18,7 @@ from topoplace.testing import check_placement
 MACHINE = tp.Topology.from_links(2, [(0, 1, 100.0)])
 RACKS = tp.Topology.cluster(MACHINE, 6, racks=2, network=25.0)
 """Three racks of two machines of two GPUs."""
-POLICIES = ("least-time", "best-fit", "fcfs", "topo-aware", "mapa-preserve", "g-queue", "slurm-tree")
+POLICIES = ("least-time", "best-fit", "fcfs", "topo-aware", "mapa-preserve", "g-queue")
 
 
 def lent_gpus(cluster: tp.Cluster) -> set[int]:
