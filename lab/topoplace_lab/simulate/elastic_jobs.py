@@ -78,7 +78,7 @@ class ElasticJobs:
         """Yield the running jobs for whose further tasks there is room, the oldest first, with the largest plan.
 
         pause: seconds that it takes; jobs that would not gain as many if they were faster in proportion are left out.
-        allowed: whether a job may have so many tasks; None allows all.
+        allowed: whether a job may have a number of tasks; None allows all.
         """
         if self._full == self._cluster.native.num_changes:
             return

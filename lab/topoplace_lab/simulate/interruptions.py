@@ -125,7 +125,7 @@ class History:
         self.wasted = sum(stay.gpu_seconds for stay in self.stays)
 
     def resume(self, now: float, run_time: float, pause: float, num_gpus: int) -> float:
-        """Begin a stay on so many GPUs and return how long it takes at full speed.
+        """Begin a stay on `num_gpus` GPUs and return how long it takes at full speed.
 
         run_time: seconds of the whole job on its new GPUs. pause: seconds before the job goes on.
         """

@@ -75,8 +75,8 @@ def _overlaps(
     gpus: Sequence[int],
     machine_of: NDArray[np.int32],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the pairs of replicas of which the first, in the place of the second, has tasks on their old machines; and
-    how many.
+    """Return pairs (replica, place) in which the place leaves tasks of the replica on their old machines, and the
+    number of these tasks.
     """
     stay: Counter[tuple[int, int]] = Counter()
     for tasks in zip(*replicas, strict=True):

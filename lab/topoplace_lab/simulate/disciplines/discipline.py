@@ -141,7 +141,7 @@ class DisciplineQueue:
         return next(jobs, None)
 
     def may_grow(self, record: JobRecord, num_tasks: int) -> bool:
-        """Return True if a running job with so many tasks is within the quota of its group."""
+        """Return True if a running job may grow to this number of tasks within the quota of its group."""
         placed = self._running[record.job_id][1].placement
         return self._shares.within_quota(record.submitted.with_tasks(num_tasks).job, len(placed.gpus))
 

@@ -205,7 +205,7 @@ class _Placed(NamedTuple):
 
     @property
     def alternatives(self) -> Sequence[_Speeds]:
-        """Return the speeds of which the best is that of the base time: also its own, if it is in that form."""
+        """Return the speeds to choose the base time from; with its own, if the job is in its stated form."""
         return self.best if self.best and self.job is not self.stated else (*self.best, self.alone)
 
 

@@ -33,7 +33,7 @@ _ROUNDING: Final = 1 - 1e-9
 _IN_CHANNELS: Final = RING_KINDS - {"broadcast"}
 """The kinds whose rings leave each machine in channels; a broadcast does not return to the first."""
 _MOST_IN_SETS: Final = 8
-"""Largest number of GPUs of a machine of which all sets are rated."""
+"""Limit on the GPUs of a machine whose sets are all rated."""
 
 
 class RingDomains:
@@ -247,12 +247,17 @@ class MachineLimits:
         """Return the GPUs of each machine."""
         return self._view.classes.gpus_of
 
+    @property
+    def machine_of(self) -> NDArray[np.int32]:
+        """Return (GPUs,) the machine of each GPU."""
+        return self._view.cluster.topology.machine_of
+
     def class_of(self, machine: int) -> int:
         """Return the number of the class to which a machine belongs."""
         return int(self._view.classes.class_of[machine])
 
     def of_count(self, count: int) -> float:
-        """Return the least seconds if a machine has so many units, and others have more.
+        """Return the least seconds if a machine has `count` units, and other machines have the rest.
 
         Its units are whole chains, or exchange with other machines.
         """

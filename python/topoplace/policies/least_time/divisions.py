@@ -108,12 +108,9 @@ class Divider:
             order: The units in the order in which those that move get their places; None for ascending.
         """
         self._limits, self._units, self._gpus_of = limits, limits.units, limits.gpus_of
-        self._usable, self._most, self._known = usable, most, set(known)
+        self._usable, self._most, self._known, self._machine_of = usable, most, set(known), limits.machine_of
         self._stays = [-1] * self._units.size if stays is None else stays
         self._order = range(len(self._units)) if order is None else order
-        self._machine_of = np.empty(len(usable), np.int64)
-        for machine, gpus in enumerate(self._gpus_of):
-            self._machine_of[list(gpus)] = machine
         self._at_home: dict[int, list[tuple[int, int]]] = defaultdict(list)
         """The units of each machine, those of which most tasks may stay first: minus how many, and the unit."""
         rows: list[list[int]] = self._units.tolist() if stays else []
