@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from topoplace.binding import Launch as Launch
     from topoplace.cluster.cluster import Cluster as Cluster
     from topoplace.cluster.hosts import HostResources as HostResources
+    from topoplace.deciding.least_time import place as place
     from topoplace.discovery.registry import read as read
     from topoplace.engine.plan import Plan as Plan
     from topoplace.engine.policy import Policy as Policy
@@ -60,7 +61,6 @@ if TYPE_CHECKING:
     from topoplace.placement import Placement as Placement
     from topoplace.placement import Refusal as Refusal
     from topoplace.policies.host_order import reorder as reorder
-    from topoplace.policies.least_time.policy import place as place
     from topoplace.policies.several_jobs import place_all as place_all
     from topoplace.topology.devices import Component as Component
     from topoplace.topology.devices import ComponentKind as ComponentKind

@@ -10,10 +10,10 @@ import pytest
 
 import topoplace as tp
 from thoroughness import share, thorough
+from topoplace.deciding import gangs
 from topoplace.engine.driver import QueueWalk
 from topoplace.engine.plan import FOR_EVER, Plan, QueuedJob
 from topoplace.policies import LeastTime
-from topoplace.policies.least_time import gangs
 from topoplace.testing import check_policy
 from topoplace.testing.default_cases import default_topologies
 

@@ -5,7 +5,7 @@ To change:
 - Arguments and results: `room.py`, `rearrangement.py`, `defragmentation.py` (a default that the command line shows,
   also in `cli/running_jobs.py`); a policy that moves jobs: `making_room.py`.
 - New GPUs for tasks that lost theirs: `repairs.py`; the search: `repair_search.py`, `fewer_moves.py`,
-  `policies/least_time/divisions.py`; which GPUs there are, and which requirements are honoured: `repair_room.py`,
+  `deciding/divisions.py`; which GPUs there are, and which requirements are honoured: `repair_room.py`,
   `cpp/src/groups/repack.cpp`; what helps if they do not suffice: `broken_jobs.py`; plans: `reassignment.py`; the job
   before: `leaving.py`, `held_shares.py`.
 - `place` for a job that ran before: `staying.py`; more or fewer tasks: `resizing.py`.

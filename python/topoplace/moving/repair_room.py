@@ -13,6 +13,8 @@ import numpy as np
 from topoplace import kernels
 from topoplace.cluster.hosts import HostAllocation, host_shares, needs_hosts, shared_cpus
 from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.deciding.divisions import Divider
+from topoplace.deciding.gangs import machine_limits
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.gangs.packing import DomainTree, Forest
 from topoplace.engine.gangs.rules import one_per_domain
@@ -20,17 +22,15 @@ from topoplace.engine.level_chain import required_of
 from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import SOCKET
 from topoplace.moving.replicas import roles_of
-from topoplace.policies.least_time.divisions import Divider
-from topoplace.policies.least_time.gangs import machine_limits
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from topoplace.cluster.cluster import Cluster
+    from topoplace.deciding.least_time import LeastTime
     from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.machines.machine_class import Mask
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.policies.least_time.policy import LeastTime
 
     Ints = NDArray[np.int64]
 

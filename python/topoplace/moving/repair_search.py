@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import numpy as np
 
 from topoplace import kernels
+from topoplace.deciding.least_time import LeastTime
 from topoplace.engine.confined import confined
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.kernels.limits import check_deadline, deadline
@@ -22,15 +23,14 @@ from topoplace.moving.fewer_moves import nearer
 from topoplace.moving.reassignment import moves_of
 from topoplace.moving.repair_room import RepairRoom
 from topoplace.objectives.communication import communication_time
-from topoplace.policies.least_time.policy import LeastTime
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from topoplace.cluster.cluster import Cluster
+    from topoplace.deciding.divisions import Divisions
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
-    from topoplace.policies.least_time.divisions import Divisions
 
     Ints = NDArray[np.int64]
 

@@ -19,9 +19,9 @@ from topoplace.placement import Placement
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
+    from topoplace.deciding.least_time import LeastTime
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.moving.repair_search import Found
-    from topoplace.policies.least_time.policy import LeastTime
     from topoplace.topology.fabric import Level
 
 _SECONDS: Final = 10.0

@@ -24,6 +24,7 @@ from topoplace._similar_names import did_you_mean
 from topoplace.policies import installed
 
 if TYPE_CHECKING:
+    from topoplace.deciding.least_time import LeastTime as LeastTime
     from topoplace.engine.admission import GpuSet as GpuSet
     from topoplace.engine.machine_policy import MachinePolicy as MachinePolicy
     from topoplace.engine.plan import Explanation as Explanation
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from topoplace.engine.policy import Policy as Policy
     from topoplace.engine.policy import SearchPolicy as SearchPolicy
     from topoplace.policies.drmaestro.policy import DRMaestro as DRMaestro
-    from topoplace.policies.least_time.policy import LeastTime as LeastTime
     from topoplace.policies.mapa.baseline import Baseline as Baseline
     from topoplace.policies.mapa.greedy import Greedy as Greedy
     from topoplace.policies.mapa.preserve import Preserve as Preserve

@@ -18,13 +18,13 @@ from typing import Final
 from topoplace import _checks
 from topoplace._similar_names import did_you_mean
 from topoplace.cluster.cluster import Cluster
+from topoplace.deciding.least_time import LeastTime
 from topoplace.errors import DeadlineError, JobGraphError
 from topoplace.jobs.groups import INNER_LEVELS, MACHINE, Group, blocks
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels.limits import check_deadline, deadline
 from topoplace.launch.bindings import domains_touched
 from topoplace.placement import Placement
-from topoplace.policies.least_time.policy import LeastTime
 from topoplace.topology.device_numbers import runs
 from topoplace.topology.topology import Topology
 

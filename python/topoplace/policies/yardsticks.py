@@ -10,10 +10,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.deciding.least_time import LeastTime
 from topoplace.objectives.communication import communication_time
 from topoplace.objectives.job_bandwidth import only_ring, placed_bandwidth
 from topoplace.placement import Placement
-from topoplace.policies.least_time.policy import LeastTime
 from topoplace.policies.sc17.first_come import FirstComeFirstServed
 from topoplace.topology.accelerators import compute_seconds
 

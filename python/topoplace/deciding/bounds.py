@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.collective.networks import collective_network, domains_of
+from topoplace.deciding import ranked_sets
 from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.communication import RING_KINDS
-from topoplace.policies.least_time import ranked_sets
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
+    from topoplace.deciding.bounds import MachineLimits
     from topoplace.engine.machines.machine_class import Mask
-    from topoplace.policies.least_time.bounds import MachineLimits
 
     Ints = NDArray[np.int64]
     Reals = NDArray[np.float64]

@@ -14,6 +14,7 @@ import numpy as np
 from topoplace import _checks
 from topoplace._lazy import above
 from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.deciding import bounds, ranked_sets, waiting
 from topoplace.engine.gangs.rules import allowed_splits, has_domain
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
@@ -26,7 +27,6 @@ from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels.limits import check_deadline, deadline
 from topoplace.objectives.communication import measured, running_gangs
 from topoplace.objectives.job_bandwidth import bandwidth_scores
-from topoplace.policies.least_time import bounds, ranked_sets, waiting
 from topoplace.topology.links.nccl_rates import Rates, rates_of
 
 if TYPE_CHECKING:
@@ -195,7 +195,7 @@ class LeastTime(MachinePolicy):
         faster.
         """
         if not request.size:
-            from topoplace.policies.least_time.without_gpus import placed
+            from topoplace.deciding.without_gpus import placed
 
             return placed(job, view)
         if self.timeout is not None and self._goes_by_machine(request):
@@ -295,7 +295,7 @@ class LeastTime(MachinePolicy):
         """Yield machines on which the whole job fits, best first; see `MachinePolicy.ranked_machines`."""
         if job.num_tasks:
             return super().ranked_machines(job, cluster)
-        from topoplace.policies.least_time.without_gpus import ranked
+        from topoplace.deciding.without_gpus import ranked
 
         return ([machine] for machine in ranked(job, self.checked_view(job, cluster)))
 
@@ -342,8 +342,8 @@ class LeastTime(MachinePolicy):
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
         """Return the GPU of each task: on one machine by its best set, on several by the mapping of gangs."""
+        from topoplace.deciding.gangs import local_gpus, order_on
         from topoplace.engine.gangs.division import Part
-        from topoplace.policies.least_time.gangs import local_gpus, order_on
 
         masks = view.classes.by_machine(gpus)
         if len(masks) > 1 or request.anti_affine:
@@ -436,7 +436,7 @@ class LeastTime(MachinePolicy):
     def _evaluated(
         self, request: JobRequest, view: ClusterView, most_memory_gb: float
     ) -> Iterator[tuple[Sequence[int], Evaluation]]:
-        from topoplace.policies.least_time import gangs
+        from topoplace.deciding import gangs
 
         offers, mapped = self._offers(request, view, most_memory_gb), None
         if request.job.max_machines and not self._has_split(request, view, offers):
@@ -476,7 +476,7 @@ class LeastTime(MachinePolicy):
         if is_certain and request.size and not (job.single_machine or request.needs_sockets):
             if not self.may_fit(job, view.cluster.num_free):
                 return False
-            from topoplace.policies.least_time.gangs import can_be_mapped
+            from topoplace.deciding.gangs import can_be_mapped
 
             offers = (self._offers(request, view, limit) for limit in request.memory_limits)
             large = [one for one in offers if has_domain(request, view, one)]

@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import kernels
+from topoplace.deciding import bounds
 from topoplace.engine.gangs.division import Part
 from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels, preferred_of, required_of
 from topoplace.engine.machines.machine_class import Mask
 from topoplace.jobs.groups import MACHINE, SOCKET
-from topoplace.policies.least_time import bounds
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:

@@ -13,6 +13,13 @@ from numpy.typing import NDArray
 
 from topoplace import kernels
 from topoplace.collective.networks import collective_network
+from topoplace.deciding import bounds, ranked_sets
+from topoplace.deciding.machine_tree import (
+    MachineTree,
+    chain_of,
+    has_narrow_uplinks,
+    others_on_uplinks,
+)
 from topoplace.engine.gangs.division import Part, divided, part_jobs
 from topoplace.engine.gangs.offers import MachineOffer, Offers
 from topoplace.engine.level_chain import PlacedLevel, preferred_of, required_of
@@ -23,20 +30,13 @@ from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.groups import MACHINE, Group
 from topoplace.kernels.limits import Countdown, check_deadline
 from topoplace.objectives.communication import RING_KINDS, measured
-from topoplace.policies.least_time import bounds, ranked_sets
-from topoplace.policies.least_time.machine_tree import (
-    MachineTree,
-    chain_of,
-    has_narrow_uplinks,
-    others_on_uplinks,
-)
 from topoplace.topology.accelerators import compute_seconds
 
 if TYPE_CHECKING:
+    from topoplace.deciding.divisions import Divider, Divisions
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.policies.least_time.divisions import Divider, Divisions
     from topoplace.topology.links.nccl_rates import Rates
 
 Ints = NDArray[np.int64]
@@ -236,7 +236,7 @@ def machine_limits(
 
 def _divider(request: JobRequest, limits: bounds.MachineLimits, offers: Offers, view: ClusterView) -> Divider:
     """Return what divides a job among the offered machines."""
-    from topoplace.policies.least_time.divisions import Divider
+    from topoplace.deciding.divisions import Divider
 
     usable = np.zeros(view.cluster.topology.num_gpus, np.bool_)
     usable[list(chain.from_iterable(offers.gpus(limits.gpus_of)))] = True
