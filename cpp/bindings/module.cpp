@@ -45,6 +45,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_ports(module);
     topoplace::bindings::register_collective(module);
     topoplace::bindings::register_job_traffic(module);
+    topoplace::bindings::register_decide(module);
     topoplace::bindings::register_tree_mapping(module);
     topoplace::bindings::register_gang_mapping(module);
     topoplace::bindings::register_mapping(module);

@@ -8,6 +8,7 @@ namespace topoplace::bindings {
 void register_capacity(pybind11::module_& module);
 void register_cluster(pybind11::module_& module);
 void register_collective(pybind11::module_& module);
+void register_decide(pybind11::module_& module);
 void register_flow(pybind11::module_& module);
 void register_flow_network(pybind11::module_& module);
 void register_fragmentation(pybind11::module_& module);

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'Graph', 'JobCollectives', 'LinkCountScore', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'flows_of', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'enumerate_subgraphs', 'flows_of', 'grade', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -139,6 +139,32 @@ class CollectiveNetwork:
     Ports, and the rings among their vertices.
     """
     def __init__(self, network: PortNetwork, places: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], rings: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], has_links: numpy.typing.NDArray[numpy.uint8], rates_of: numpy.typing.NDArray[numpy.int32], rates: collections.abc.Sequence[RingRates]) -> None:
+        ...
+class RatedSets:
+    """
+    What rings among sets of GPUs carry, with a bit for each.
+    """
+    def __init__(self, rates: RingRates, are_alike: bool, to_gpus: numpy.typing.NDArray[numpy.float64], to_others: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+    def bounds(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
+        ...
+    def gb_per_s(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
+        ...
+    def leading(self, sets: numpy.typing.NDArray[numpy.uint64], count: typing.SupportsInt | typing.SupportsIndex, share: typing.SupportsFloat | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
+        ...
+    def left(self, free: typing.SupportsInt | typing.SupportsIndex, taken: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
+        ...
+class Machine:
+    """
+    A machine before any job asks for its GPUs.
+    """
+    def __init__(self, far: numpy.typing.NDArray[numpy.int32], socket: numpy.typing.NDArray[numpy.int32], near: numpy.typing.NDArray[numpy.int32], degraded: numpy.typing.NDArray[numpy.float64], parts: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], are_alike: bool, rated: collections.abc.Sequence[RatedSets], network: CollectiveNetwork) -> None:
+        ...
+    def rank_sets(self, collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool, takes_fullest: bool, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], are_fixed: bool, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], left: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], slack: typing.SupportsFloat | typing.SupportsIndex, alternatives: typing.SupportsInt | typing.SupportsIndex, near_only: bool) -> tuple[list[tuple[tuple[int, ...], tuple[float, ...], float]], bool]:
+        """
+        Options, and whether all were compared.
+        """
+    def seconds_of_any(self, collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool) -> float:
         ...
 class TargetDistance:
     """
@@ -541,6 +567,8 @@ def distribute(source: Graph, room: numpy.typing.NDArray[numpy.int32], distance:
 def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
     ...
 def flows_of(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool) -> tuple[list[int], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], list[tuple[float, int, int, bool]]]:
+    ...
+def grade(seconds: typing.SupportsFloat | typing.SupportsIndex, slack: typing.SupportsFloat | typing.SupportsIndex) -> float:
     ...
 def least_max_flow(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, list[int], bool, int]:
     """

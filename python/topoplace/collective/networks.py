@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import kernels
-from topoplace.collective.machine_graph import MAX_GPUS, UNITS_PER_GB
+from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.collective.nvlink_domains import domain_level, reducing, switched
-from topoplace.collective.prepared import Prepared, prepared
-from topoplace.collective.rated_sets import only_through_switches
+from topoplace.collective.prepared import prepared
+from topoplace.collective.rated_sets import only_through_switches, ring_rates
 from topoplace.topology.links.nccl_rates import Rates, rates_of
 from topoplace.topology.ports import Ports, switched_levels
 from topoplace.topology.topology import Topology
@@ -83,27 +83,7 @@ def _rails_of_adapters(ports: Ports) -> Ints:
 
 def _rated(machine: Topology, rates: Rates) -> kernels.RingRates | None:
     """Return what rings on a machine carry; None for one GPU, and for more than can be rated."""
-    if not 1 < machine.num_gpus <= MAX_GPUS:
-        return None
-    kept = machine.derived(_no_rates_yet)
-    if rates not in kept:
-        kept[rates] = _ring_rates(prepared(machine, rates))
-    return kept[rates]
-
-
-def _no_rates_yet(_: Topology) -> dict[Rates, kernels.RingRates]:
-    return {}
-
-
-def _ring_rates(machine: Prepared) -> kernels.RingRates:
-    classes = sorted(machine.rules_of)
-    return kernels.RingRates(
-        machine.network,
-        [classes.index(one) for one in machine.capabilities],
-        [machine.rules_of[one] for one in classes],
-        [machine.slow_rules_of[one] for one in classes],
-        [machine.achieved.get(level, 1.0) / UNITS_PER_GB for level in range(kernels.MAX_LEVEL + 1)],
-    )
+    return ring_rates(machine, rates) if 1 < machine.num_gpus <= MAX_GPUS else None
 
 
 def _switched(topology: Topology, switches: Ints, rates: Rates) -> kernels.SwitchRates:

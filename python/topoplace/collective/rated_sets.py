@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import heapq
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from itertools import chain, combinations
 
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import _core
 from topoplace.collective.machine_graph import UNITS_PER_GB, MachineGraph, Vertex, Wire
 from topoplace.collective.prepared import Prepared, prepared
-from topoplace.kernels import best_channels
-from topoplace.kernels.limits import until_deadline
+from topoplace.kernels import MAX_LEVEL, RingRates, best_channels
 from topoplace.topology.links.nccl_rates import PathType, Rates
 from topoplace.topology.topology import Topology
 
@@ -24,8 +23,6 @@ TIE = 0.1
 _LOG_STEP = math.log1p(TIE)
 _ROUNDING = 1e-9
 _MOST_LISTED = 4096
-_MOST_KEPT = 1 << 20
-_MOST_PAIRS = 1 << 20
 _MOST_CHOICES = 1 << 16
 Masks = NDArray[np.uint64]
 """Sets of GPUs, with a bit for each GPU."""
@@ -111,13 +108,10 @@ class SetChoice:
 class RatedSets:
     """The ring bandwidths of sets of one machine's GPUs, computed on first use and cached."""
 
-    def __init__(self, machine: Prepared) -> None:
-        self._machine = machine
+    def __init__(self, machine: Prepared, rates: RingRates) -> None:
+        self.native = _core.RatedSets(rates, only_through_switches(machine), *_outgoing(machine))
         self._num_gpus = machine.graph.num_gpus
-        self._alike = only_through_switches(machine)
-        self._rates: dict[int, float] = {}
         self._listed: dict[int, tuple[Masks, NDArray[np.float64]]] = {}
-        self._every: tuple[Masks, NDArray[np.float64], NDArray[np.int64]] | None = None
         self.choices: dict[Wanted, SetChoice | None] = {}
         """What was chosen before."""
         self.listed_sizes = tuple(_listed_sizes(self._num_gpus))
@@ -138,75 +132,13 @@ class RatedSets:
 
     def gb_per_s(self, masks: Masks) -> NDArray[np.float64]:
         """Return the ring bandwidth of each set, GB/s; 0 for a single GPU."""
-        return np.array([self._rate(mask) for mask in until_deadline(masks.tolist())], dtype=np.float64)
+        return self.native.gb_per_s(masks)
 
     def fastest(self, masks: Masks) -> tuple[Masks, NDArray[np.float64]]:
-        """Return the sets that tie with the fastest, in their order, and their GB/s.
-
-        Sets are rated from the largest bound down, until no bound ties with the fastest set so far.
-        """
-        listed: list[int] = masks.tolist()
-        if self._alike or all(mask in self._rates for mask in listed):
-            gb_per_s = self.gb_per_s(masks)
-        else:
-            gb_per_s = self._rated_down(listed, self.bounds(masks), 1, grade_floor)
+        """Return the sets that tie with the fastest, in their order, and their GB/s."""
+        gb_per_s = self.native.leading(masks, 1, 1 / (1 + TIE) - _ROUNDING)
         tied = gb_per_s >= grade_floor(float(gb_per_s.max()))
         return masks[tied], gb_per_s[tied]
-
-    def leading(self, masks: Masks, count: int, share: float) -> NDArray[np.float64]:
-        """Return GB/s of the `count` fastest sets, and of all sets with at least the share `share` of their bandwidth.
-
-        Slower sets, not all of which are rated, have -1.
-        """
-        if self._alike or len(masks) <= count:
-            return self.gb_per_s(masks)
-        return self._rated_down(masks.tolist(), self.bounds(masks), count, lambda slowest: slowest * share)
-
-    def _rated_down(
-        self,
-        masks: list[int],
-        bounds: NDArray[np.float64],
-        count: int,
-        floor_of: Callable[[float], float],
-    ) -> NDArray[np.float64]:
-        """Return the GB/s of sets that may reach the floor of the fastest `count`, -1 for the others."""
-        gb_per_s = np.full(len(masks), -1.0)
-        fastest, floor = [0.0] * count, 0.0
-        order: list[int] = np.argsort(-bounds, kind="stable").tolist()
-        for i in until_deadline(order):
-            if bounds[i] < floor:
-                break
-            gb_per_s[i] = rate = self._rate(masks[i])
-            if rate > fastest[0]:
-                heapq.heapreplace(fastest, rate)
-                floor = floor_of(fastest[0])
-        return gb_per_s
-
-    def bounds(self, masks: Masks) -> NDArray[np.float64]:
-        """Return an upper bound on GB/s of rings through each set: the least that one of its GPUs can send to the
-        others or the host.
-        """
-        members = (masks[:, None] >> np.arange(self._num_gpus, dtype=np.uint64) & np.uint64(1)).astype(bool)
-        to_gpus, to_others = self._outgoing
-        outgoing = members @ to_gpus + to_others
-        bound: NDArray[np.float64] = np.where(members, outgoing, np.inf).min(axis=1)
-        return bound
-
-    @cached_property
-    def _outgoing(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Return GB/s from each GPU to each other one, and to all other vertices together."""
-        count = self._num_gpus
-        to_gpus, to_others = np.zeros((count, count)), np.zeros(count)
-        for one in self._machine.graph.connections:
-            near, far = sorted((one.a, one.b))
-            if far < count:
-                to_gpus[near, far] += one.rate
-                to_gpus[far, near] += one.rate
-            elif near < count:
-                to_others[near] += one.rate
-        # Shares above 1 are for what planned rates do not state; the rest is for rounding.
-        share = max([1.0, *self._machine.achieved.values()]) * (1.0 + _ROUNDING) / UNITS_PER_GB
-        return to_gpus * share, to_others * share
 
     def lost(self, free: int, taken: Masks) -> NDArray[np.float64]:
         """Return the loss of bandwidth among the GPUs of `free` by taking each set of `taken`, GB/s."""
@@ -219,55 +151,59 @@ class RatedSets:
 
         The bandwidth is the sum, over the sizes in `listed_sizes`, of that of the best set of this size.
         """
-        masks, gb_per_s, sizes = self._all_listed()
-        inside = np.flatnonzero((masks & np.uint64(~free & (1 << 64) - 1)) == 0)
-        if not len(inside):
-            return np.zeros(len(taken))
-        masks, gb_per_s, sizes = masks[inside], gb_per_s[inside], sizes[inside]
-        first_of_size = np.flatnonzero(np.diff(sizes, prepend=0))
-        step = max(1, _MOST_PAIRS // len(masks))
-        parts = [
-            np.maximum.reduceat(
-                ((taken[i : i + step, None] & masks) == 0) * gb_per_s, first_of_size, axis=1
-            ).sum(axis=1)
-            for i in range(0, len(taken), step)
-        ]
-        total: NDArray[np.float64] = np.concatenate(parts)
-        return total.round(6)
+        return self.native.left(free, taken)
 
-    def _all_listed(self) -> tuple[Masks, NDArray[np.float64], NDArray[np.int64]]:
-        """Return the sets of all `listed_sizes`, their GB/s and their sizes, ascending by size."""
-        if self._every is None:
-            listed = [self.listed(size) for size in self.listed_sizes]
-            self._every = (
-                np.concatenate([np.zeros(0, np.uint64), *(masks for masks, _ in listed)]),
-                np.concatenate([np.zeros(0), *(rates for _, rates in listed)]),
-                np.repeat(self.listed_sizes, [len(masks) for masks, _ in listed]),
-            )
-        return self._every
 
-    def _rate(self, mask: int) -> float:
-        size = mask.bit_count()
-        key = (1 << size) - 1 if self._alike else mask
-        found = self._rates.get(key)
-        if found is None:
-            found = self._machine.ring_bandwidth(members_of(key)) if size > 1 else 0.0
-            if len(self._rates) >= _MOST_KEPT:
-                self._rates.clear()
-            self._rates[key] = found
-        return found
+def _outgoing(machine: Prepared) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return GB/s from each GPU to each other one, and to all other vertices together."""
+    count = machine.graph.num_gpus
+    to_gpus, to_others = np.zeros((count, count)), np.zeros(count)
+    for one in machine.graph.connections:
+        near, far = sorted((one.a, one.b))
+        if far < count:
+            to_gpus[near, far] += one.rate
+            to_gpus[far, near] += one.rate
+        elif near < count:
+            to_others[near] += one.rate
+    # Shares above 1 are for what planned rates do not state; the rest is for rounding.
+    share = max([1.0, *machine.achieved.values()]) * (1.0 + _ROUNDING) / UNITS_PER_GB
+    return to_gpus * share, to_others * share
+
+
+def ring_rates(topology: Topology, rates: Rates | str) -> RingRates:
+    """Return what rings on a topology of one machine carry, built once; errors are those of `prepared`."""
+    kept, machine = topology.derived(_no_rates_yet), prepared(topology, rates)
+    found = kept.get(id(machine))
+    if found is None:
+        found = kept[id(machine)] = _ring_rates(machine), machine  # the machine keeps its id
+    return found[0]
+
+
+def _no_rates_yet(_: Topology) -> dict[int, tuple[RingRates, Prepared]]:
+    return {}
+
+
+def _ring_rates(machine: Prepared) -> RingRates:
+    classes = sorted(machine.rules_of)
+    return RingRates(
+        machine.network,
+        [classes.index(one) for one in machine.capabilities],
+        [machine.rules_of[one] for one in classes],
+        [machine.slow_rules_of[one] for one in classes],
+        [machine.achieved.get(level, 1.0) / UNITS_PER_GB for level in range(MAX_LEVEL + 1)],
+    )
 
 
 def rated_sets(topology: Topology, rates: Rates | str) -> RatedSets:
     """Return the rated sets of a topology of one machine; errors are those of `prepared`."""
-    kept, machine = topology.derived(_nothing_yet), prepared(topology, rates)
-    found = kept.get(id(machine))
+    kept, rated = topology.derived(_nothing_yet), ring_rates(topology, rates)
+    found = kept.get(rated)
     if found is None:
-        found = kept[id(machine)] = RatedSets(machine)  # which keeps the machine, and so its id
+        found = kept[rated] = RatedSets(prepared(topology, rates), rated)
     return found
 
 
-def _nothing_yet(_: Topology) -> dict[int, RatedSets]:
+def _nothing_yet(_: Topology) -> dict[RingRates, RatedSets]:
     return {}
 
 

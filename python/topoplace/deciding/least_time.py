@@ -284,7 +284,10 @@ class LeastTime(MachinePolicy):
         best = min(found, key=lambda option: (option.order, sorted(option.gpus)), default=None)
         if best is None:
             return None
-        scores = {**request.link_scores(machine_class, best.gpus), **self.scores(best.details)}
+        scores = {
+            **request.link_scores(machine_class, best.gpus),
+            **self.scores_as(request, machine_class, best),
+        }
         return placed_on(job, best.gpus, cluster, scores, rates=self.rates)
 
     def order(self, job: JobGraph, placement: Placement) -> tuple[float, ...]:
@@ -329,8 +332,18 @@ class LeastTime(MachinePolicy):
     def scores_as(
         self, request: JobRequest, machine_class: MachineClass, option: Option
     ) -> Mapping[str, float]:
-        """Return the communication time of a job on GPUs that are all alike."""
-        return self.scores(ranked_sets.of_any(machine_class, request, self._timing)[0])
+        """Return the communication time, the bandwidths behind it, and the utility of a job with a `min_utility`."""
+        chosen: ranked_sets.Chosen = option.details
+        is_alike = ranked_sets.is_alike(machine_class)
+        if is_alike and not request.asks_utility:
+            chosen = ranked_sets.of_any(machine_class, request, self._timing)[0]
+
+        def carried() -> dict[str, float]:
+            alone, rates = machine_class.alone, self._timing.rates
+            return bandwidth_scores(request.job, chosen.seconds, option.gpus, alone, rates)
+
+        key = (bandwidth_scores, machine_class, None if is_alike else option.gpus, self._timing.rates)
+        return self.scores(replace(chosen, bandwidths=request.table(key, carried)))
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView

@@ -474,7 +474,7 @@ class MachinePolicy(PolicyDriver):
     def scores_as(
         self, request: JobRequest, machine_class: MachineClass, option: Option
     ) -> Mapping[str, float]:
-        """Return the policy's own scores of an option that was found for another request; see `ranked_as`."""
+        """Return the policy's own scores of an option, perhaps found for another request (`ranked_as`)."""
         return self.scores(option.details)
 
     def with_utilities(self, options: Options, request: JobRequest, view: ClusterView) -> Options:
@@ -490,7 +490,8 @@ class MachinePolicy(PolicyDriver):
             return self.with_utilities(self._options(request, machine_class, state), request, view)
 
         def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
-            return Scores({**request.link_scores(machine_class, option.gpus), **self.scores(option.details)})
+            own = self.scores_as(request, machine_class, option)
+            return Scores({**request.link_scores(machine_class, option.gpus), **own})
 
         sight = Sight(jobs=self.sees_jobs, shares=request.takes_parts or self.may_reslice)
         conditions = view.conditions(sight)

@@ -37,7 +37,7 @@ from topoplace.topology.ports import Ports
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
-    from topoplace.jobs.collectives import Batch
+    pass
 
 Ints = NDArray[np.int64]
 RING_KINDS: Final = frozenset({"all_reduce", "all_gather", "reduce_scatter", "broadcast"})
@@ -193,35 +193,6 @@ class Exchange:
         return math.fsum(
             max(time.seconds, rings.seconds) for time, rings in zip(times, self._rings, strict=True)
         )
-
-
-def task_flows(job: JobGraph) -> kernels.Flows:
-    """Return the flows between the tasks of a job, in the order of each collective's tasks."""
-    parts = [[_between_tasks(batch) for batch in batches] for batches in job.traffic.values()]
-    columns = [
-        np.concatenate([np.empty(0), *column])
-        for column in zip(*(one for part in parts for one in part), strict=True)
-    ]
-    start, end, there, back = columns or [np.empty(0)] * 4
-    return kernels.Flows(
-        np.cumsum([sum(len(one[0]) for one in part) for part in parts]).tolist(),
-        start.astype(np.int32),
-        end.astype(np.int32),
-        there,
-        back,
-    )
-
-
-def _between_tasks(batch: Batch) -> tuple[Ints, Ints, NDArray[np.float64], NDArray[np.float64]]:
-    """Return where each flow of a batch starts and ends, and its GB there and back."""
-    here, there = batch.pairs
-    start, end = batch.tasks[:, here].ravel(), batch.tasks[:, there].ravel()
-    if batch.received is not None:
-        return start, end, batch.received[:, there].ravel(), batch.received[:, here].ravel()
-    gigabytes = np.repeat(batch.carried, len(here))
-    if batch.kind in RING_KINDS:
-        return start, end, gigabytes, np.zeros_like(gigabytes)
-    return start, end, gigabytes / 2, gigabytes / 2
 
 
 def _named(job: JobGraph, placed: Ints, topology: Topology, times: Sequence[kernels.TrafficTime]) -> str:

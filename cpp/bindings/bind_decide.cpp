@@ -1,0 +1,176 @@
+// Binds the sets of a machine's GPUs that a job may get.
+#include <pybind11/numpy.h>
+#include <pybind11/stl.h>
+#include <pybind11/typing.h>
+
+#include <memory>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "convert.hpp"
+#include "handles.hpp"
+#include "register.hpp"
+#include "topoplace/machine_sets.hpp"
+
+namespace py = pybind11;
+
+template <>
+class pybind11::detail::type_caster<topoplace::collective::RatedSets>
+    : public topoplace::bindings::HandleCaster<topoplace::collective::RatedSets> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::Machine>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::Machine> {};
+
+namespace topoplace::bindings {
+namespace {
+
+using collective::GpuSet;
+using collective::RatedSets;
+using decide::Gpus;
+using decide::Machine;
+using Ints = Array<std::int32_t>;
+using Reals = Array<double>;
+using Sets = Array<std::uint64_t>;
+using AnyTuple = py::typing::Tuple<float, py::ellipsis>;
+// The GPU of each task, the sort key, seconds.
+using OptionRow = std::tuple<py::typing::Tuple<int, py::ellipsis>, AnyTuple, double>;
+
+std::unique_ptr<RatedSets> make_rated_sets(const collective::RingRates& rates, bool are_alike,
+                                           const Reals& to_gpus, const Reals& to_others) {
+    const py::ssize_t n = rates.num_terminals();
+    check_shape(to_gpus, "to_gpus", {n, n});
+    check_shape(to_others, "to_others", {n});
+    return std::make_unique<RatedSets>(
+        collective::RatedSetsParams{&rates, are_alike, as_span(to_gpus), as_span(to_others)});
+}
+
+void check_sets(const RatedSets& rated, const Sets& sets) {
+    for (const GpuSet set : as_span(sets)) {
+        const bool is_inside = rated.num_gpus() >= 64 || set >> rated.num_gpus() == 0;
+        if (set == 0 || !is_inside) throw std::invalid_argument("sets has one that is empty or too large");
+    }
+}
+
+py::array_t<double> rates_of_sets(const RatedSets& rated, const Sets& sets) {
+    check_sets(rated, sets);
+    return to_row(without_gil<std::vector<double>>([&] {
+        std::vector<double> found;
+        WorkMeter meter(to_stop_condition({}));
+        for (const GpuSet set : as_span(sets)) {
+            if (meter.look_at_clock()) break;
+            found.push_back(rated.gb_per_s(set));
+        }
+        return found;
+    }));
+}
+
+py::array_t<double> bounds_of_sets(const RatedSets& rated, const Sets& sets) {
+    check_sets(rated, sets);
+    std::vector<double> found;
+    for (const GpuSet set : as_span(sets)) found.push_back(rated.bound(set));
+    return to_row(std::move(found));
+}
+
+py::array_t<double> leading(const RatedSets& rated, const Sets& sets, std::size_t count, double share) {
+    check_sets(rated, sets);
+    return to_row(without_gil<std::vector<double>>([&] {
+        WorkMeter meter(to_stop_condition({}));
+        return rated.leading(as_span(sets), count, share, meter);
+    }));
+}
+
+py::array_t<double> left_among(const RatedSets& rated, GpuSet free, const Sets& taken) {
+    return to_row(without_gil<std::vector<double>>([&] {
+        std::vector<double> found;
+        for (const GpuSet set : as_span(taken)) found.push_back(rated.left(free, set));
+        return found;
+    }));
+}
+
+// rated: the rated sets, or none.
+std::unique_ptr<Machine> make_machine(const Ints& far, const Ints& socket, const Ints& near,
+                                      const Reals& degraded, std::vector<Gpus> parts, bool are_alike,
+                                      const std::vector<const RatedSets*>& rated,
+                                      const traffic::CollectiveNetwork& network) {
+    const py::ssize_t n = socket.size();
+    check_shape(far, "far", {n, n});
+    check_shape(near, "near", {n});
+    check_shape(degraded, "degraded", {n});
+    return std::make_unique<Machine>(decide::MachineParams{.far = as_span(far),
+                                                           .socket = as_span(socket),
+                                                           .near = as_span(near),
+                                                           .degraded = as_span(degraded),
+                                                           .parts = std::move(parts),
+                                                           .are_alike = are_alike,
+                                                           .rated = rated.empty() ? nullptr : rated.front(),
+                                                           .network = &network});
+}
+
+decide::JobParams job_of(const CollectivesHandle& collectives, std::int32_t size, bool communicates) {
+    return {.collectives = collectives.view(), .size = size, .communicates = communicates};
+}
+
+// left: () unless the job takes parts of GPUs.
+std::pair<std::vector<OptionRow>, bool> rank_sets(
+    const Machine& machine, const CollectivesHandle& collectives, std::int32_t size, bool communicates,
+    bool takes_fullest, std::vector<Gpus> regions, bool are_fixed, Gpus required, const Gpus& free,
+    std::vector<std::int32_t> left, double slack, std::size_t alternatives, bool near_only) {
+    decide::SetParams params{.machine = &machine,
+                             .job = job_of(collectives, size, communicates),
+                             .regions = std::move(regions),
+                             .are_fixed = are_fixed,
+                             .required = std::move(required),
+                             .free = std::vector<bool>(machine.num_gpus()),
+                             .left = std::move(left),
+                             .slack = slack,
+                             .alternatives = alternatives,
+                             .near_only = near_only,
+                             .stop = to_stop_condition({})};
+    params.job.takes_parts = !params.left.empty();
+    params.job.takes_fullest = takes_fullest;
+    for (const std::int32_t gpu : free) params.free[static_cast<std::size_t>(gpu)] = true;
+    const auto found = without_gil<decide::SetResult>([&] { return decide::rank_sets(params); });
+    std::vector<OptionRow> rows;
+    for (const decide::SetOption& one : found.options) {
+        py::tuple gpus(one.gpus.size()), order(one.order.size());
+        for (std::size_t i = 0; i < one.gpus.size(); ++i) gpus[i] = one.gpus[i];
+        for (std::size_t i = 0; i < one.order.size(); ++i) order[i] = one.order[i];
+        rows.emplace_back(std::move(gpus), std::move(order), one.seconds);
+    }
+    return {std::move(rows), found.all_compared};
+}
+
+double seconds_of_any(const Machine& machine, const CollectivesHandle& collectives, std::int32_t size,
+                      bool communicates) {
+    return without_gil<double>([&] {
+        WorkMeter meter(to_stop_condition({}));
+        return decide::seconds_of_any(machine, job_of(collectives, size, communicates), meter);
+    });
+}
+
+}  // namespace
+
+void register_decide(py::module_& module) {
+    py::class_<RatedSets>(module, "RatedSets", "What rings among sets of GPUs carry, with a bit for each.")
+        .def(py::init(&make_rated_sets), py::keep_alive<1, 2>(), py::arg("rates"), py::arg("are_alike"),
+             py::arg("to_gpus").noconvert(), py::arg("to_others").noconvert())
+        .def("gb_per_s", &rates_of_sets, py::arg("sets").noconvert())
+        .def("bounds", &bounds_of_sets, py::arg("sets").noconvert())
+        .def("leading", &leading, py::arg("sets").noconvert(), py::arg("count"), py::arg("share"))
+        .def("left", &left_among, py::arg("free"), py::arg("taken").noconvert());
+    py::class_<Machine>(module, "Machine", "A machine before any job asks for its GPUs.")
+        .def(py::init(&make_machine), py::keep_alive<1, 8>(), py::keep_alive<1, 9>(),
+             py::arg("far").noconvert(), py::arg("socket").noconvert(), py::arg("near").noconvert(),
+             py::arg("degraded").noconvert(), py::arg("parts"), py::arg("are_alike"),
+             py::arg("rated"), py::arg("network"))
+        .def("rank_sets", &rank_sets, py::arg("collectives"), py::arg("size"), py::arg("communicates"),
+             py::arg("takes_fullest"), py::arg("regions"), py::arg("are_fixed"), py::arg("required"),
+             py::arg("free"), py::arg("left"), py::arg("slack"), py::arg("alternatives"),
+             py::arg("near_only"), "Options, and whether all were compared.")
+        .def("seconds_of_any", &seconds_of_any, py::arg("collectives"), py::arg("size"),
+             py::arg("communicates"));
+    module.def("grade", &decide::grade, py::arg("seconds"), py::arg("slack"));
+}
+
+}  // namespace topoplace::bindings
