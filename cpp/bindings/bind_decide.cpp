@@ -80,6 +80,14 @@ py::array_t<double> leading(const RatedSets& rated, const Sets& sets, std::size_
     }));
 }
 
+py::array_t<double> fastest(const RatedSets& rated, const Sets& sets) {
+    check_sets(rated, sets);
+    return to_row(without_gil<std::vector<double>>([&] {
+        WorkMeter meter(to_stop_condition({}));
+        return rated.fastest(as_span(sets), meter);
+    }));
+}
+
 py::array_t<double> left_among(const RatedSets& rated, GpuSet free, const Sets& taken) {
     return to_row(without_gil<std::vector<double>>([&] {
         std::vector<double> found;
@@ -112,10 +120,12 @@ decide::JobParams job_of(const CollectivesHandle& collectives, std::int32_t size
 }
 
 // left: () unless the job takes parts of GPUs.
-std::pair<std::vector<OptionRow>, bool> rank_sets(
-    const Machine& machine, const CollectivesHandle& collectives, std::int32_t size, bool communicates,
-    bool takes_fullest, std::vector<Gpus> regions, bool are_fixed, Gpus required, const Gpus& free,
-    std::vector<std::int32_t> left, double slack, std::size_t alternatives, bool near_only) {
+std::pair<std::vector<OptionRow>, bool> rank_sets(const Machine& machine,
+                                                  const CollectivesHandle& collectives, std::int32_t size,
+                                                  bool communicates, bool takes_fullest,
+                                                  std::vector<Gpus> regions, bool are_fixed, Gpus required,
+                                                  const Gpus& free, std::vector<std::int32_t> left,
+                                                  double slack, std::size_t alternatives, bool near_only) {
     decide::SetParams params{.machine = &machine,
                              .job = job_of(collectives, size, communicates),
                              .regions = std::move(regions),
@@ -158,12 +168,13 @@ void register_decide(py::module_& module) {
         .def("gb_per_s", &rates_of_sets, py::arg("sets").noconvert())
         .def("bounds", &bounds_of_sets, py::arg("sets").noconvert())
         .def("leading", &leading, py::arg("sets").noconvert(), py::arg("count"), py::arg("share"))
+        .def("fastest", &fastest, py::arg("sets").noconvert())
         .def("left", &left_among, py::arg("free"), py::arg("taken").noconvert());
     py::class_<Machine>(module, "Machine", "A machine before any job asks for its GPUs.")
         .def(py::init(&make_machine), py::keep_alive<1, 8>(), py::keep_alive<1, 9>(),
              py::arg("far").noconvert(), py::arg("socket").noconvert(), py::arg("near").noconvert(),
-             py::arg("degraded").noconvert(), py::arg("parts"), py::arg("are_alike"),
-             py::arg("rated"), py::arg("network"))
+             py::arg("degraded").noconvert(), py::arg("parts"), py::arg("are_alike"), py::arg("rated"),
+             py::arg("network"))
         .def("rank_sets", &rank_sets, py::arg("collectives"), py::arg("size"), py::arg("communicates"),
              py::arg("takes_fullest"), py::arg("regions"), py::arg("are_fixed"), py::arg("required"),
              py::arg("free"), py::arg("left"), py::arg("slack"), py::arg("alternatives"),

@@ -23,12 +23,12 @@ using Gpus = std::vector<std::int32_t>;  // by their numbers on the machine
 
 // A machine before any job asks. Arrays of n have an entry for each GPU.
 struct MachineParams {
-    std::span<const std::int32_t> far{};     // (n, n) how far apart two GPUs are; 0 for the nearest
-    std::span<const std::int32_t> socket{};  // (n)
-    std::span<const std::int32_t> near{};    // (n) place in the order of near GPUs
-    std::span<const double> degraded{};      // (n) the share by which it is slower than most
-    std::vector<Gpus> parts{};               // GPUs nearer to each other than to others
-    bool are_alike = false;                  // all sets of a size, in any order, take the same time
+    std::span<const std::int32_t> far{};           // (n, n) how far apart two GPUs are; 0 for the nearest
+    std::span<const std::int32_t> socket{};        // (n)
+    std::span<const std::int32_t> near{};          // (n) place in the order of near GPUs
+    std::span<const double> degraded{};            // (n) the share by which it is slower than most
+    std::vector<Gpus> parts{};                     // GPUs nearer to each other than to others
+    bool are_alike = false;                        // all sets of a size, in any order, take the same time
     const collective::RatedSets* rated = nullptr;  // null where rings are not rated
     const traffic::CollectiveNetwork* network = nullptr;
 };
@@ -55,7 +55,7 @@ class Machine {
 // A job on one machine.
 struct JobParams {
     traffic::JobCollectives collectives{};
-    std::int32_t size = 0;       // tasks
+    std::int32_t size = 0;  // tasks
     bool communicates = false;
     bool takes_parts = false;    // shares or slices of GPUs
     bool takes_fullest = false;  // of such GPUs the whole ones, else those with the least left
@@ -64,10 +64,10 @@ struct JobParams {
 struct SetParams {
     const Machine* machine = nullptr;
     JobParams job{};
-    std::vector<Gpus> regions{};  // of which one has the whole job; ascending GPUs
-    bool are_fixed = false;       // the job gets a whole region
-    Gpus required{};              // GPUs that the job gets in any case; ascending
-    std::vector<bool> free{};     // (n) the free GPUs, whether or not the job may use them
+    std::vector<Gpus> regions{};       // of which one has the whole job; ascending GPUs
+    bool are_fixed = false;            // the job gets a whole region
+    Gpus required{};                   // GPUs that the job gets in any case; ascending
+    std::vector<bool> free{};          // (n) the free GPUs, whether or not the job may use them
     std::vector<std::int32_t> left{};  // (n) thousandths of each GPU; empty unless the job takes parts
     double slack = 0.01;
     std::size_t alternatives = 1;  // slower sets than so many may be left out
@@ -78,15 +78,15 @@ struct SetParams {
 struct SetOption {
     static constexpr std::size_t kKeys = 14;
 
-    Gpus gpus{};                       // of each task
+    Gpus gpus{};                        // of each task
     std::array<double, kKeys> order{};  // sort key, smaller is better
     double seconds = 0.0;
 };
 
 struct SetResult {
     std::vector<SetOption> options{};  // by `order`, then by GPUs
-    bool all_compared = false;  // every set, and every order of tasks that may take another time
-    bool complete = true;       // false: the search was stopped, and there are no options
+    bool all_compared = false;         // every set, and every order of tasks that may take another time
+    bool complete = true;              // false: the search was stopped, and there are no options
 };
 
 SetResult rank_sets(const SetParams& params);

@@ -1,4 +1,5 @@
-// Rated sets: what the rings among sets of a machine's GPUs carry, and what the GPUs that stay free still can.
+// Rated sets: what the rings among sets of a machine's GPUs carry, and what the GPUs that stay free still
+// can.
 //
 // A set has a bit for each GPU. What is left among free GPUs is the sum, over set sizes from two on, of the
 // GB/s of the fastest set of this size. Sizes end before the machine has more than 4,096 sets: of machines of
@@ -35,14 +36,16 @@ class RatedSets {
 
     // GB/s of the rings of a set; 0 for one GPU.
     double gb_per_s(GpuSet set) const;
-    // GB/s that no rings of a set exceed: the least that one of its GPUs can send to the others, or to what is
-    // no GPU.
+    // GB/s that no rings of a set exceed: the least that one of its GPUs can send to the others, or to what
+    // is no GPU.
     double bound(GpuSet set) const;
 
     // GB/s of the `count` fastest sets, and of all others with at least the share `share` of the slowest of
     // these. Slower sets, not all of which are rated, have -1. A search that is stopped rates no further set.
     std::vector<double> leading(std::span<const GpuSet> sets, std::size_t count, double share,
                                 WorkMeter& meter) const;
+    // The same for the sets whose GB/s are in the step of the fastest; steps are 10 % wide.
+    std::vector<double> fastest(std::span<const GpuSet> sets, WorkMeter& meter) const;
 
     // GB/s left among the GPUs of `free` that are not in `taken`.
     double left(GpuSet free, GpuSet taken) const;
@@ -54,6 +57,9 @@ class RatedSets {
         std::int32_t size = 0;
     };
 
+    template <class Floor>
+    std::vector<double> rated_down(std::span<const GpuSet> sets, std::size_t count, const Floor& floor_of,
+                                   WorkMeter& meter) const;
     std::vector<Listed> list() const;
 
     const RingRates* rates_;

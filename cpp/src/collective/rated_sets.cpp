@@ -14,6 +14,14 @@ namespace {
 
 constexpr std::uint64_t kMostListed = 4096;
 constexpr std::uint64_t kVeryMany = std::uint64_t{1} << 62;
+constexpr double kTie = 0.1, kRounding = 1e-9;
+
+// The least bandwidth in the step of this one; steps are 10 % wide, as the rates of channels are quantised.
+double least_tied(double gb_per_s) {
+    if (gb_per_s <= 0.0) return 0.0;
+    const double step = std::log1p(kTie);
+    return std::exp((std::floor(std::log(gb_per_s) / step + kRounding) - kRounding) * step);
+}
 
 }  // namespace
 
@@ -76,6 +84,16 @@ double RatedSets::bound(GpuSet set) const {
 
 std::vector<double> RatedSets::leading(std::span<const GpuSet> sets, std::size_t count, double share,
                                        WorkMeter& meter) const {
+    return rated_down(sets, count, [share](double slowest) { return slowest * share; }, meter);
+}
+
+std::vector<double> RatedSets::fastest(std::span<const GpuSet> sets, WorkMeter& meter) const {
+    return rated_down(sets, 1, least_tied, meter);
+}
+
+template <class Floor>
+std::vector<double> RatedSets::rated_down(std::span<const GpuSet> sets, std::size_t count,
+                                          const Floor& floor_of, WorkMeter& meter) const {
     std::vector<double> found(sets.size(), -1.0);
     if (are_alike_ || sets.size() <= count) {
         for (std::size_t i = 0; i < sets.size() && !meter.look_at_clock(); ++i) found[i] = gb_per_s(sets[i]);
@@ -95,7 +113,7 @@ std::vector<double> RatedSets::leading(std::span<const GpuSet> sets, std::size_t
         std::ranges::pop_heap(fastest, std::greater{});
         fastest.back() = rate;
         std::ranges::push_heap(fastest, std::greater{});
-        floor = fastest.front() * share;
+        floor = floor_of(fastest.front());
     }
     return found;
 }

@@ -1,4 +1,5 @@
-// The time of a set: by the rings that the library plans, by the best order of its GPUs, or as it is measured.
+// The time of a set: by the rings that the library plans, by the best order of its GPUs, or as it is
+// measured.
 #include "decide/set_times.hpp"
 
 #include <algorithm>

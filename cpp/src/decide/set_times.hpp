@@ -16,9 +16,7 @@ struct Rows {
     std::vector<std::int32_t> gpus{};
 
     std::size_t count() const { return size == 0 ? 0 : gpus.size() / size; }
-    std::span<const std::int32_t> row(std::size_t i) const {
-        return std::span(gpus).subspan(i * size, size);
-    }
+    std::span<const std::int32_t> row(std::size_t i) const { return std::span(gpus).subspan(i * size, size); }
     void set_row(std::size_t i, std::span<const std::int32_t> row) {
         std::ranges::copy(row, gpus.begin() + static_cast<std::ptrdiff_t>(i * size));
     }
