@@ -167,6 +167,20 @@ std::pair<std::int32_t, std::int32_t> best_by_domain(const MachineRanking& ranki
     return {found.machine, found.condition};
 }
 
+// None while a condition with machines has no key.
+std::optional<std::pair<std::int32_t, std::int32_t>> known_best(MachineRanking& ranking,
+                                                                std::int64_t cpus, std::int64_t megabytes) {
+    if (!ranking.unknown().empty()) return std::nullopt;
+    return best(ranking, cpus, megabytes);
+}
+
+std::optional<std::pair<std::int32_t, std::int32_t>> known_best_by_domain(
+    MachineRanking& ranking, DomainFill& domains, std::size_t prefix, std::int64_t cpus,
+    std::int64_t megabytes) {
+    if (!ranking.unknown().empty()) return std::nullopt;
+    return best_by_domain(ranking, domains, prefix, cpus, megabytes);
+}
+
 py::array_t<std::int32_t> up_to(const MachineRanking& ranking, const MachineRanking::Key& last,
                                 std::int64_t cpus, std::int64_t megabytes) {
     return to_row(ranking.up_to(last, {cpus, megabytes}));
@@ -241,6 +255,10 @@ void register_machines(py::module_& module) {
              py::arg("megabytes") = -1,
              "As best, but of machines whose keys begin with the same `prefix` numbers, those in the fullest "
              "domains come first, and then those of the smallest key.")
+        .def("known_best", &known_best, py::arg("cpus"), py::arg("megabytes"),
+             "As best; None while a condition with machines has no key.")
+        .def("known_best_by_domain", &known_best_by_domain, py::arg("domains"), py::arg("prefix"),
+             py::arg("cpus"), py::arg("megabytes"), "As best_by_domain, and as known_best.")
         .def("in_order", &in_order, py::arg("count"), py::arg("last"), py::arg("cpus") = -1,
              py::arg("megabytes") = -1,
              "(machine, condition) of the first `count` machines with these amounts free and no key above "

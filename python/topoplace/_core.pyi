@@ -148,6 +148,8 @@ class RatedSets:
         ...
     def bounds(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
         ...
+    def fastest(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
+        ...
     def gb_per_s(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
         ...
     def leading(self, sets: numpy.typing.NDArray[numpy.uint64], count: typing.SupportsInt | typing.SupportsIndex, share: typing.SupportsFloat | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
@@ -509,6 +511,14 @@ class MachineRanking:
     def key(self, condition: typing.SupportsInt | typing.SupportsIndex) -> list[float] | None:
         """
         The key of a condition; None where it has none.
+        """
+    def known_best(self, cpus: typing.SupportsInt | typing.SupportsIndex, megabytes: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int] | None:
+        """
+        As best; None while a condition with machines has no key.
+        """
+    def known_best_by_domain(self, domains: DomainFill, prefix: typing.SupportsInt | typing.SupportsIndex, cpus: typing.SupportsInt | typing.SupportsIndex, megabytes: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, int] | None:
+        """
+        As best_by_domain, and as known_best.
         """
     def set(self, condition: typing.SupportsInt | typing.SupportsIndex, key: collections.abc.Sequence[typing.SupportsFloat | typing.SupportsIndex] | None) -> None:
         """

@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
 from itertools import pairwise
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -181,6 +182,15 @@ class Placement:
         self._keep_slices(slices, resliced)
         if not (hosts is _NOTHING and remote is _NOTHING and drives is _NOTHING):
             self._check_hosts()
+
+    def on_gpus(self, gpus: tuple[int, ...]) -> Placement:
+        """Return the same placement on as many other GPUs, which are not checked; it must name no machine or slice."""
+        other = object.__new__(Placement)
+        set_gpus, *set_others = _setters
+        set_gpus(other, gpus)
+        for set_field, get_field in zip(set_others, _getters, strict=True):
+            set_field(other, get_field(self))
+        return other
 
     def _repr_svg_(self) -> str:
         """Return a drawing of the topology with the job's GPUs, which notebooks show; see `topoplace.drawing.svg`.
@@ -402,6 +412,9 @@ def _checked_slices(given: Any, gpus: tuple[int, ...], topology: Topology) -> tu
 
 _setters: tuple[Callable[[Placement, object], None], ...] = tuple(
     [vars(Placement)[one.name].__set__ for one in fields(Placement)]
+)
+_getters: tuple[Callable[[Placement], object], ...] = tuple(
+    [attrgetter(one.name) for one in fields(Placement)[1:]]
 )
 
 

@@ -13,11 +13,15 @@ import numpy as np
 
 from topoplace import _checks
 from topoplace._lazy import above
+from topoplace.cluster.cluster import Cluster
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.deciding import bounds, ranked_sets, waiting
+from topoplace.deciding.decided_job import DecidedJob
+from topoplace.engine import one_maker
 from topoplace.engine.gangs.rules import allowed_splits, has_domain
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
+from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import mask_of
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.memo import Memo
@@ -33,15 +37,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from topoplace import kernels
-    from topoplace.cluster.cluster import Cluster
     from topoplace.engine.admission import GpuSet
     from topoplace.engine.effort import Effort
     from topoplace.engine.gangs.offers import MachineOffer, Offers
     from topoplace.engine.gangs.splits import MachineSplit
-    from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.machines.machine_conditions import MachineState
-    from topoplace.engine.machines.machine_options import Option, Options
+    from topoplace.engine.machines.machine_options import Choice, Option, Options
     from topoplace.engine.request import JobRequest
     from topoplace.placement import Placement, Refusal
 
@@ -184,7 +186,48 @@ class LeastTime(MachinePolicy):
         pace = request.table((self, "if split"), find)
         return pace.slowdown_if_split if other is None else pace.slowdown(other.scores["communication_time"])
 
-    # ---- rules of a policy ---------------------------------------------------------------------------------
+    # ---- jobs that were decided before ---------------------------------------------------------------------
+
+    def place(self, job: JobGraph, cluster: Cluster) -> Placement | None:
+        """Return the best placement of a job on the free GPUs; None when nothing fits or waiting is better.
+
+        Raise ValueError for a requirement that this policy or the cluster cannot honour, and for a machine of more than
+        4096 GPUs.
+        """
+        if type(cluster) is Cluster:
+            decided = cluster.view(ClusterView).decided.get((self, id(job)))
+            if decided is not None and (placement := decided.placement()) is not None:
+                return placement
+        return super().place(job, cluster)
+
+    def found(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
+        """Return the placement of `find`; see `PolicyDriver.found`. A second decision about a job prepares the next."""
+        decided = view.decided.get((self, id(job)))
+        if decided is not None and (placement := decided.placement()) is not None:
+            return placement
+        is_second = decided is None and view.knows(job)
+        placement = super().found(job, view, postponed)
+        if is_second and self._depends_on_condition(job, view):
+            view.decided[self, id(job)] = self._decided(job, view)
+        return placement
+
+    def _depends_on_condition(self, job: JobGraph, view: ClusterView) -> bool:
+        """Return True if the placement on a machine follows from the machine's condition alone."""
+        request = view.request(job)
+        is_plain = request.size and not (request.takes_parts or request.needs_hosts or request.asks_utility)
+        if not is_plain or self.may_reslice or len(request.memory_limits) > 1:
+            return False
+        return self._goes_by_machine(request) and not one_maker.is_bound(job, view.cluster.topology)
+
+    def _decided(self, job: JobGraph, view: ClusterView) -> DecidedJob:
+        request = view.request(job)
+
+        def place(machine: int, choice: Choice) -> Placement | None:
+            placement = self._placement(job, request, view, machine, choice)
+            is_final = self.split is None or not self._may_be_faster(placement, request, view)
+            return placement if is_final else None
+
+        return DecidedJob(job, self._machine_options(request, view), view, place)
 
     # ---- what the engine asks ------------------------------------------------------------------------------
 

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 Built = TypeVar("Built")
 _MAX_REQUESTS = 1 << 14
+_MAX_DECIDED = 1 << 10
 _MAX_TABLES = 1 << 11
 """Maximum number of cached tables, about one per request and policy; beyond it the oldest are dropped."""
 
@@ -30,12 +31,18 @@ class ClusterView:
         self._tables: Memo[Hashable, Any] = Memo(_MAX_TABLES)
         self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
         self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
+        self.decided: Memo[Hashable, Any] = Memo(_MAX_DECIDED)
+        """Objects that decide a job again, by policy and the identity of the job's graph."""
 
     # ---- jobs ----------------------------------------------------------------------------------------------
 
     def request(self, job: JobGraph) -> JobRequest:
         """Return the `JobRequest` of a job; jobs with equal `request_key` share one object."""
         return self._shared_request(job, request_key, exact=False)
+
+    def knows(self, job: JobGraph) -> bool:
+        """Return True if the `request` of this job was asked for, and is still kept."""
+        return (id(job), False) in self._request_of
 
     def exact_request(self, job: JobGraph) -> JobRequest:
         """Return the `JobRequest` of a job; only jobs that no policy distinguishes share one object."""

@@ -166,11 +166,12 @@ class RankedMachines(Generic[Answer]):
         """Store the arguments. key: returns the sort key of machines with an answer; None leaves them out."""
         self._table = table
         self._key = key
-        self._ranking = MachineRanking(table.native)
+        self.ranking = MachineRanking(table.native)
+        """The machines in conditions for which the rule has an answer."""
 
     def now(self) -> MachineRanking:
         """Return the native ranking of the machines in their present conditions."""
-        ranking = self._ranking
+        ranking = self.ranking
         for condition in ranking.unknown():
             ranking.set(condition, self._key(self._table.of(condition)))
         return ranking
@@ -179,5 +180,5 @@ class RankedMachines(Generic[Answer]):
         """Return the native ranking of the machines in present conditions, without those for which the rule has no
         answer yet.
         """
-        self._ranking.unknown()  # follows the changes
-        return self._ranking
+        self.ranking.unknown()  # follows the changes
+        return self.ranking

@@ -91,7 +91,8 @@ class MachineOptions:
         of a placement by an option. domains: the place of domains in the order; None ignores them.
         """
         self._domains = domains
-        self._conditions = conditions
+        self.conditions = conditions
+        """The conditions that are evaluated."""
         self._needs = needs
         self._scores = scores
         self._table = ConditionTable(conditions, lambda one, state: _Answer(evaluate(one, state)))
@@ -108,6 +109,24 @@ class MachineOptions:
             return found
         return self._best_above(least_utility)
 
+    def known_best(self) -> tuple[int, int] | None:
+        """Return (machine, condition) of the result of `best`; None if there is none, or a condition is not evaluated
+        yet.
+        """
+        ranking, domains = self._by_order.ranking, self._domains
+        if domains is None:
+            found = ranking.known_best(*self._needs)
+        else:
+            found = ranking.known_best_by_domain(*domains, *self._needs)
+        return None if found is None or found[0] < 0 else found
+
+    def choice_in(self, condition: int) -> Choice:
+        """Return the best choice on the machines in a condition, which must have an option."""
+        answer = self._table.of(condition)
+        if answer.first is None:
+            answer.first = self._choice(condition, answer.options[0])
+        return answer.first
+
     def best_so_far(self) -> tuple[int, Choice] | None:
         """Return the result of `best` among machines in conditions that are already evaluated."""
         return self._first_of(self._by_order.so_far())
@@ -119,10 +138,7 @@ class MachineOptions:
             machine, condition = ranking.best_by_domain(*self._domains, *self._needs)
         if machine < 0:
             return None
-        answer = self._table.of(condition)
-        if answer.first is None:
-            answer.first = self._choice(condition, answer.options[0])
-        return machine, answer.first
+        return machine, self.choice_in(condition)
 
     def _best_above(self, least_utility: float) -> tuple[int, Choice] | None:
         machine, condition = self._by_utility.now().best(*self._needs)
@@ -158,7 +174,7 @@ class MachineOptions:
         """Yield (machine, choice) of every option of every machine: best first, ties by machine, then by option."""
         entries = [
             (option.order, condition, number, option)
-            for condition in self._conditions.native.present()
+            for condition in self.conditions.native.present()
             for number, option in enumerate(self._table.of(condition).options)
         ]
         entries.sort(key=lambda entry: entry[0])
@@ -173,7 +189,7 @@ class MachineOptions:
     def ranked_machines(self, least_utility: float) -> Iterator[list[int]]:
         """Yield lists of machines whose best options, of at least this utility, are equally good; best first."""
         conditions: dict[tuple[float, ...], list[int]] = {}
-        for condition in self._conditions.native.present():
+        for condition in self.conditions.native.present():
             options = self._table.of(condition).options
             good = next((option for option in options if option.utility >= least_utility), None)
             if good is not None:
@@ -185,10 +201,10 @@ class MachineOptions:
 
     def _hosting(self, condition: int) -> list[int]:
         """Return the machines in a condition that have the CPUs and memory of the whole job, ascending."""
-        return self._conditions.native.machines(condition, *self._needs)
+        return self.conditions.native.machines(condition, *self._needs)
 
     def _choice(self, condition: int, option: Option) -> Choice:
-        machine_class, _ = self._conditions.of(condition)
+        machine_class, _ = self.conditions.of(condition)
         return Choice(option, self._scores(machine_class, option))
 
 

@@ -1,0 +1,55 @@
+"""A job that was decided before: where it goes follows from the condition of the best machine."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from topoplace.engine.machines.machine_conditions import ConditionMemo
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.machines.machine_options import Choice, MachineOptions
+    from topoplace.jobs.job_graph import JobGraph
+    from topoplace.placement import Placement
+
+
+class DecidedJob:
+    """Places a job of whole GPUs, without CPUs and memory, on the best machine.
+
+    Machines in one condition get the same placement on other GPUs, so that it is made once.
+    """
+
+    def __init__(
+        self,
+        job: JobGraph,
+        options: MachineOptions,
+        view: ClusterView,
+        place: Callable[[int, Choice], Placement | None],
+    ) -> None:
+        """Store the arguments.
+
+        place: returns the placement by an option on a machine; None if more than this option must be compared.
+        """
+        self.job = job  # held, so that no other gets its id
+        self._options, self._cluster, self._gpus_of = options, view.cluster, view.classes.gpus_of
+        native = options.conditions.native
+
+        def first(condition: int) -> tuple[tuple[int, ...], Placement | None]:
+            choice = options.choice_in(condition)
+            return choice.option.gpus, place(native.machines(condition)[0], choice)
+
+        self._placed = ConditionMemo(native, first)
+
+    def placement(self) -> Placement | None:
+        """Return the placement on the best machine; None if that is not known."""
+        best = self._options.known_best()
+        if best is None or self._cluster.sliced_gpus:
+            return None
+        machine, condition = best
+        local, placed = self._placed.of(condition)
+        if placed is None:
+            return None
+        numbers = self._gpus_of[machine]
+        return placed.on_gpus(tuple([numbers[gpu] for gpu in local]))
