@@ -168,15 +168,17 @@ std::pair<std::int32_t, std::int32_t> best_by_domain(const MachineRanking& ranki
 }
 
 // None while a condition with machines has no key.
-std::optional<std::pair<std::int32_t, std::int32_t>> known_best(MachineRanking& ranking,
-                                                                std::int64_t cpus, std::int64_t megabytes) {
+std::optional<std::pair<std::int32_t, std::int32_t>> known_best(MachineRanking& ranking, std::int64_t cpus,
+                                                                std::int64_t megabytes) {
     if (!ranking.unknown().empty()) return std::nullopt;
     return best(ranking, cpus, megabytes);
 }
 
-std::optional<std::pair<std::int32_t, std::int32_t>> known_best_by_domain(
-    MachineRanking& ranking, DomainFill& domains, std::size_t prefix, std::int64_t cpus,
-    std::int64_t megabytes) {
+std::optional<std::pair<std::int32_t, std::int32_t>> known_best_by_domain(MachineRanking& ranking,
+                                                                          DomainFill& domains,
+                                                                          std::size_t prefix,
+                                                                          std::int64_t cpus,
+                                                                          std::int64_t megabytes) {
     if (!ranking.unknown().empty()) return std::nullopt;
     return best_by_domain(ranking, domains, prefix, cpus, megabytes);
 }
@@ -204,6 +206,35 @@ void register_domains(py::module_& module) {
         .def("refresh", &DomainFill::refresh)
         .def("free_of_level", &free_of_level, py::arg("level"),
              "The free GPUs of each domain of a level, by number.");
+}
+
+void register_ranking(py::module_& module) {
+    py::class_<MachineRanking>(module, "MachineRanking", "Machines in the order of their conditions' keys.")
+        .def(py::init<MachineConditions&>(), py::keep_alive<1, 2>(), py::arg("conditions"))
+        .def("unknown", &MachineRanking::unknown, "The conditions that have machines, but no key yet.")
+        .def("set", &MachineRanking::set, py::arg("condition"), py::arg("key"),
+             "Sets the key of a condition; None for machines that cannot take the job.")
+        .def("key", &key_of, py::arg("condition"), "The key of a condition; None where it has none.")
+        .def("best", &best, py::arg("cpus") = -1, py::arg("megabytes") = -1,
+             "(machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).")
+        .def("best_by_domain", &best_by_domain, py::arg("domains"), py::arg("prefix"), py::arg("cpus") = -1,
+             py::arg("megabytes") = -1,
+             "As best, but of machines whose keys begin with the same `prefix` numbers, those in the fullest "
+             "domains come first, and then those of the smallest key.")
+        .def("known_best", &known_best, py::arg("cpus"), py::arg("megabytes"),
+             "As best; None while a condition with machines has no key.")
+        .def("known_best_by_domain", &known_best_by_domain, py::arg("domains"), py::arg("prefix"),
+             py::arg("cpus"), py::arg("megabytes"), "As best_by_domain, and as known_best.")
+        .def("in_order", &in_order, py::arg("count"), py::arg("last"), py::arg("cpus") = -1,
+             py::arg("megabytes") = -1,
+             "(machine, condition) of the first `count` machines with these amounts free and no key above "
+             "`last`, by key, then by number.")
+        .def("up_to", &up_to, py::arg("last"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
+             "(n,) all machines with these amounts free and no key above `last`, ascending.")
+        .def("counts", &MachineRanking::counts, "(key, number of machines) of each key, ascending.")
+        .def(
+            "first", &first, py::arg("count"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
+            "(machine, condition) for the first conditions: of each, the lowest machine with these amounts.");
 }
 
 }  // namespace
@@ -243,32 +274,7 @@ void register_machines(py::module_& module) {
              "The machines in this condition with at least these amounts free, ascending.");
 
     register_domains(module);
-    py::class_<MachineRanking>(module, "MachineRanking", "Machines in the order of their conditions' keys.")
-        .def(py::init<MachineConditions&>(), py::keep_alive<1, 2>(), py::arg("conditions"))
-        .def("unknown", &MachineRanking::unknown, "The conditions that have machines, but no key yet.")
-        .def("set", &MachineRanking::set, py::arg("condition"), py::arg("key"),
-             "Sets the key of a condition; None for machines that cannot take the job.")
-        .def("key", &key_of, py::arg("condition"), "The key of a condition; None where it has none.")
-        .def("best", &best, py::arg("cpus") = -1, py::arg("megabytes") = -1,
-             "(machine, condition) of the smallest key among machines with these amounts free, or (-1, -1).")
-        .def("best_by_domain", &best_by_domain, py::arg("domains"), py::arg("prefix"), py::arg("cpus") = -1,
-             py::arg("megabytes") = -1,
-             "As best, but of machines whose keys begin with the same `prefix` numbers, those in the fullest "
-             "domains come first, and then those of the smallest key.")
-        .def("known_best", &known_best, py::arg("cpus"), py::arg("megabytes"),
-             "As best; None while a condition with machines has no key.")
-        .def("known_best_by_domain", &known_best_by_domain, py::arg("domains"), py::arg("prefix"),
-             py::arg("cpus"), py::arg("megabytes"), "As best_by_domain, and as known_best.")
-        .def("in_order", &in_order, py::arg("count"), py::arg("last"), py::arg("cpus") = -1,
-             py::arg("megabytes") = -1,
-             "(machine, condition) of the first `count` machines with these amounts free and no key above "
-             "`last`, by key, then by number.")
-        .def("up_to", &up_to, py::arg("last"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
-             "(n,) all machines with these amounts free and no key above `last`, ascending.")
-        .def("counts", &MachineRanking::counts, "(key, number of machines) of each key, ascending.")
-        .def(
-            "first", &first, py::arg("count"), py::arg("cpus") = -1, py::arg("megabytes") = -1,
-            "(machine, condition) for the first conditions: of each, the lowest machine with these amounts.");
+    register_ranking(module);
 }
 
 }  // namespace topoplace::bindings

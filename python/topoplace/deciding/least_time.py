@@ -16,12 +16,12 @@ from topoplace._lazy import above
 from topoplace.cluster.cluster import Cluster
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.deciding import bounds, ranked_sets, waiting
-from topoplace.deciding.decided_job import DecidedJob
 from topoplace.engine import one_maker
 from topoplace.engine.gangs.rules import allowed_splits, has_domain
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
 from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.machines.decided_job import DecidedJob
 from topoplace.engine.machines.machine_class import mask_of
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.memo import Memo

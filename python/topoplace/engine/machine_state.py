@@ -13,6 +13,7 @@ from topoplace.engine.request import JobRequest, exact_request_key, request_key
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
+    from topoplace.engine.machines.decided_job import DecidedJob
     from topoplace.jobs.job_graph import JobGraph
 
 Built = TypeVar("Built")
@@ -31,8 +32,8 @@ class ClusterView:
         self._tables: Memo[Hashable, Any] = Memo(_MAX_TABLES)
         self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
         self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
-        self.decided: Memo[Hashable, Any] = Memo(_MAX_DECIDED)
-        """Objects that decide a job again, by policy and the identity of the job's graph."""
+        self.decided: Memo[Hashable, DecidedJob] = Memo(_MAX_DECIDED)
+        """Jobs that were decided before, by policy and the identity of the job's graph."""
 
     # ---- jobs ----------------------------------------------------------------------------------------------
 
