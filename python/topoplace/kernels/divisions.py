@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -14,6 +14,13 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import ArrayLike, NDArray
+
+    _Ints = NDArray[np.int32]
+    _Flags = NDArray[np.uint8]
+    _Units = tuple[_Ints, _Ints, _Ints]
+    _Gpus = tuple[_Ints, _Flags]
+    _Machines = tuple[_Ints, _Flags, _Ints]
+    _Seconds = tuple[Sequence[NDArray[np.float64]], NDArray[np.float64]]
 
 _MOST_STEPS = 100_000_000
 
@@ -43,7 +50,7 @@ class DivisionProblem(NamedTuple):
     order: ArrayLike = ()
     """The units in the order in which those that move get their places; empty for ascending."""
 
-    def arrays(self) -> tuple[Any, ...]:
+    def arrays(self) -> tuple[_Units, _Gpus, _Machines, _Seconds]:
         """Return the arguments as the kernel takes them; ValueError names what is out of range."""
         most = integers(self.most, "most")
         known = np.zeros(len(most), np.uint8)
