@@ -488,6 +488,9 @@ class LeastTime(MachinePolicy):
         with suppress(DeadlineError), deadline(self.timeout / 2):
             return super()._fits_one(request, view)
         check_deadline()  # that of the caller
+        offers = self._offers(request, view, request.memory_limits[-1])
+        if offers.is_simple and request.fits_any_machine and not request.needs_sockets:
+            return int(offers.sizes.max(initial=0)) >= request.size
         return self._with_near_sets._fits_one(request, view)
 
     def finds_any(self, job: JobGraph, view: ClusterView) -> bool:
