@@ -50,6 +50,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_gang_mapping(module);
     topoplace::bindings::register_mapping(module);
     topoplace::bindings::register_groups(module);
+    topoplace::bindings::register_divisions(module);
     topoplace::bindings::register_flow(module);
     topoplace::bindings::register_flow_network(module);
     topoplace::bindings::register_capacity(module);

@@ -9,6 +9,7 @@ void register_capacity(pybind11::module_& module);
 void register_cluster(pybind11::module_& module);
 void register_collective(pybind11::module_& module);
 void register_decide(pybind11::module_& module);
+void register_divisions(pybind11::module_& module);
 void register_flow(pybind11::module_& module);
 void register_flow_network(pybind11::module_& module);
 void register_fragmentation(pybind11::module_& module);

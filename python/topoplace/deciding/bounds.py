@@ -252,9 +252,10 @@ class MachineLimits:
         """Return (GPUs,) the machine of each GPU."""
         return self._view.cluster.topology.machine_of
 
-    def class_of(self, machine: int) -> int:
-        """Return the number of the class to which a machine belongs."""
-        return int(self._view.classes.class_of[machine])
+    @property
+    def class_of(self) -> Sequence[int]:
+        """Return the number of the class to which each machine belongs."""
+        return self._view.classes.class_of
 
     def of_count(self, count: int) -> float:
         """Return the least seconds if a machine has `count` units, and other machines have the rest.
@@ -318,7 +319,7 @@ class MachineLimits:
 
         The sets are bit masks, from 0. Return None if there are too many, or if all are alike, or not `are_rings`.
         """
-        number = self.class_of(machine)
+        number = self.class_of[machine]
         if number not in self._by_class:
             self._by_class[number] = self._of_sets(machine)
         return self._by_class[number]

@@ -106,7 +106,7 @@ def mapped(
     countdown = Countdown(timeout)
 
     def search(some: Offers) -> Mapped | None:
-        gang = _gang(request, view, some, others)
+        gang = _gang(request, view, some, others, countdown)
         return gang and _Mapper(request, view, some, timing, others, countdown).best(gang)
 
     found = search(offers)
@@ -207,9 +207,11 @@ def order_on(
     return found and found.gpus
 
 
-def can_be_mapped(request: JobRequest, view: ClusterView, offers: Offers) -> bool:
-    """Return True if `mapped` is certain to find a mapping within its limits."""
-    gang = _gang(request, view, offers, None)
+def can_be_mapped(
+    request: JobRequest, view: ClusterView, offers: Offers, timeout: float | None = None
+) -> bool:
+    """Return True if `mapped` is certain to find a mapping within its limits; timeout: as for `mapped`."""
+    gang = _gang(request, view, offers, None, Countdown(timeout))
     if gang is None or request.job.max_machines:
         return False
     tree = MachineTree(request, offers, view, gang.units.shape[1])
@@ -273,13 +275,17 @@ class _Gang(NamedTuple):
 
 
 def _gang(
-    request: JobRequest, view: ClusterView, offers: Offers, others: kernels.FlowCounts | None
+    request: JobRequest,
+    view: ClusterView,
+    offers: Offers,
+    others: kernels.FlowCounts | None,
+    countdown: Countdown,
 ) -> _Gang | None:
     job = request.job
     if not _is_mapped(request, offers):
         return None
     units = _units(job, int(offers.sizes.max()), offers)
-    parts = _divided_beside(job, units, request, view, offers, others)
+    parts = _divided_beside(job, units, request, view, offers, others, countdown)
     if parts is None and _needs_division(job, units):
         return None
     return _Gang.of(job, units, parts)
@@ -335,7 +341,9 @@ class _Mapper:
         """Return the fastest mapping of whole units; of roles, single tasks or on one socket each if that is faster."""
         best = self._in_regions(gang, self._offers)
         if best is not None and not _is_proven(best) and not self._countdown.is_up:
-            best = self._divided(best)
+            with suppress(DeadlineError), self._countdown.block():
+                best = self._divided(best)
+            check_deadline()  # that of the caller
         if best is not None and self._may_begin_with_roles(gang, best):
             best = self._faster(best, self._from_whole_roles(gang))
         if best is not None and self._may_divide_units(gang, best):
@@ -423,7 +431,7 @@ class _Mapper:
         offers = emptiest if int(emptiest.sizes.sum()) >= self._request.size else self._offers
         whole = tuple([Group(job.dimensions[role][0], prefer=MACHINE) for role, _ in job.roles])
         request = self._view.request(job.with_(groups=(*job.groups, *whole)))
-        parts = divided(request, offers, self._view)
+        parts = divided(request, offers, self._view, self._countdown.half)
         if not parts:
             return None
         return self._over(gang._replace(parts=parts, is_bound=False), offers, _SHARE_OF_WHOLE_ROLES)
@@ -460,7 +468,7 @@ class _Mapper:
     def _searched(
         self, gang: _Gang, tree: MachineTree, least: float, share: float
     ) -> kernels.GangMapping | None:
-        job, left = self._request.job, self._countdown.left
+        job = self._request.job
         units, exchanges, parts = gang.units, gang.exchanges, gang.parts
         # The machines of a region decide about nothing else.
         is_in_one = _is_in_one_region(gang, job)
@@ -490,7 +498,7 @@ class _Mapper:
             others_of_tree=()
             if self._others is None
             else tree.others(self._others, _largest_flows(job, units)),
-            timeout=None if left is None else left / 2,
+            timeout=self._countdown.half,
         )
 
     def _by_the_rule_for_machines(self, best: list[int], tree: MachineTree) -> list[int]:
@@ -611,15 +619,16 @@ def _divided_beside(
     view: ClusterView,
     offers: Offers,
     others: kernels.FlowCounts | None,
+    countdown: Countdown,
 ) -> list[Part] | None:
     """Return a division as `_divided`, over domains whose uplinks no other job uses if it is no wider."""
-    parts = _divided(job, units, request, view, offers)
-    if parts is None or others is None:
+    parts = _divided(job, units, request, view, offers, countdown)
+    if parts is None or others is None or countdown.is_up:
         return parts
     idle = _with_idle_uplinks(job, units, request, view, offers, others)
     if len(idle) == len(offers) or int(idle.sizes.sum()) < job.num_tasks:
         return parts
-    other = _divided(job, units, request, view, idle)
+    other = _divided(job, units, request, view, idle, countdown)
     widths = [_widths(job, units, chain_of(request, view), one) for one in (other or parts, parts)]
     is_as_narrow = all(one <= before for one, before in zip(*widths, strict=True))
     return other if other is not None and is_as_narrow else parts
@@ -659,16 +668,24 @@ def _widths(job: JobGraph, units: Ints, levels: Sequence[PlacedLevel], parts: Se
 
 
 def _divided(
-    job: JobGraph, units: Ints, request: JobRequest, view: ClusterView, offers: Offers
+    job: JobGraph,
+    units: Ints,
+    request: JobRequest,
+    view: ClusterView,
+    offers: Offers,
+    countdown: Countdown,
 ) -> list[Part] | None:
-    """Return a division with all required groups together, and the units whole if that is possible."""
+    """Return a division with all required groups together, and the units whole if that is possible.
+
+    It takes up to half of the time that is left for what makes the first division better.
+    """
     if not _needs_division(job, units):
         return None
     if units.shape[1] > 1 and not any(group.within == MACHINE for group in job.groups):
-        found = divided(view.request(_with_whole_units(job, units)), offers, view)
+        found = divided(view.request(_with_whole_units(job, units)), offers, view, countdown.half)
         if found is not None:
             return found
-    parts = divided(request, offers, view)
+    parts = divided(request, offers, view, countdown.half)
     return _in_rank_order(parts) if parts and _are_alike(job) else parts
 
 

@@ -525,6 +525,17 @@ class LeastTime(MachinePolicy):
             return False
         return any(allowed_splits(request, offers, view, lambda some: self.splits(request, some, view)))
 
+    def _fits_one(self, request: JobRequest, view: ClusterView) -> bool:
+        if self.timeout is None:
+            return super()._fits_one(request, view)
+        with suppress(DeadlineError), deadline(self.timeout / 2):
+            return super()._fits_one(request, view)
+        check_deadline()  # that of the caller
+        offers = self._offers(request, view, request.memory_limits[-1])
+        if offers.is_simple and request.fits_any_machine and not request.needs_sockets:
+            return int(offers.sizes.max(initial=0)) >= request.size
+        return self._with_near_sets._fits_one(request, view)
+
     def finds_any(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if `find` returns a placement; if any mapping of a gang is good enough, there is no search."""
         request = view.request(job)
@@ -536,7 +547,10 @@ class LeastTime(MachinePolicy):
 
             offers = (self._offers(request, view, limit) for limit in request.memory_limits)
             large = [one for one in offers if has_domain(request, view, one)]
-            if any(can_be_mapped(request, view, one) or self._has_split(request, view, one) for one in large):
+            if any(
+                can_be_mapped(request, view, one, self.timeout) or self._has_split(request, view, one)
+                for one in large
+            ):
                 return True
         return super().finds_any(job, view)
 

@@ -79,6 +79,8 @@ class MachinePolicy(PolicyDriver):
     """True if `options` come from the sets of `JobRequest.regions`, and so keep a job in one socket if required."""
     rates: Rates | str | None = None
     """The rates of links by which `Placement.time` is computed; None for the default ones."""
+    timeout: float | None = None
+    """Limit in seconds on the search for the tasks of each machine and their GPUs; None for no limit."""
     places_without_gpus: bool = False
     """True if the policy also places jobs without GPUs."""
     sees_jobs: bool = True
@@ -300,7 +302,7 @@ class MachinePolicy(PolicyDriver):
             return self.finds_any(job, view)
         if not self.may_fit(job, cluster.num_free):
             return False
-        if self._goes_by_machine(request) and self._machine_options(request, view).best():
+        if self._goes_by_machine(request) and self._fits_one(request, view):
             return True
         if job.single_machine:
             return False
@@ -312,6 +314,9 @@ class MachinePolicy(PolicyDriver):
 
             return can_be_divided(request, offers, view)
         return int(offers.sizes.sum()) >= request.size
+
+    def _fits_one(self, request: JobRequest, view: ClusterView) -> bool:
+        return self._machine_options(request, view).best() is not None
 
     def finds_any(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if `find` returns a placement."""

@@ -33,6 +33,11 @@ if TYPE_CHECKING:
     from topoplace.kernels.distribution import Distribution as Distribution
     from topoplace.kernels.distribution import distribute as distribute
     from topoplace.kernels.distribution import verify_distribution as verify_distribution
+    from topoplace.kernels.divisions import Division as Division
+    from topoplace.kernels.divisions import DivisionProblem as DivisionProblem
+    from topoplace.kernels.divisions import Divisions as Divisions
+    from topoplace.kernels.divisions import divide as divide
+    from topoplace.kernels.divisions import verify_division as verify_division
     from topoplace.kernels.flow_network import FlowNetwork as FlowNetwork
     from topoplace.kernels.gang_mapping import GangMapping as GangMapping
     from topoplace.kernels.gang_mapping import GangPlaces as GangPlaces

@@ -55,6 +55,11 @@ class Countdown:
         return None if self._end == math.inf else max(0.0, self._end - time.monotonic())
 
     @property
+    def half(self) -> float | None:
+        """Return half of the remaining seconds; None for no limit."""
+        return None if (left := self.left) is None else left / 2
+
+    @property
     def is_up(self) -> bool:
         """Return True if no time is left."""
         return self.left == 0

@@ -122,7 +122,7 @@ class RepairRoom:
         machine_of = self._cluster.topology.machine_of
         most = np.bincount(machine_of[self.leaf_of >= 0], minlength=len(self._numbers))
         old = np.array(self.old)
-        known = set(machine_of[old[old >= 0]].tolist())
+        known = np.unique(machine_of[old[old >= 0]]).tolist()
         place = np.empty(len(old), np.int64)
         place[list(chain.from_iterable(roles_of(self._job).replicas))] = np.arange(len(old))
         order = np.argsort(place[limits.units].min(axis=1)).tolist()

@@ -144,8 +144,11 @@ class RepairSearch:
     def _by_units(self) -> Found | None:
         """Return the repair with the fewest moves if equal units of the job are on machines; None if they are not."""
         divider = self._room.divider
-        division = divider and divider.divided(math.inf)
-        if not divider or not division or not self._room.is_allowed(gpus := divider.gpus(division)):
+        division = divider and divider.least_moves()
+        if not division or division.gpus is None:
+            return None
+        gpus = tuple(division.gpus.tolist())
+        if not self._room.is_allowed(gpus):
             return None
         return self._fast(
             gpus, [task for task, gpu in enumerate(gpus) if gpu != self._old[task]], division.moves

@@ -20,8 +20,8 @@ from topoplace.engine.gangs.task_orders import Block, InnerOrders, in_blocks
 from topoplace.engine.gpu_sets import by_machine, largest_union, one_per_machine
 from topoplace.engine.machines.machine_class import finite, members
 from topoplace.engine.machines.machine_conditions import MachineState
-from topoplace.errors import SearchTimeoutError
-from topoplace.kernels import WorkBudget
+from topoplace.errors import DeadlineError, SearchTimeoutError
+from topoplace.kernels.limits import Countdown, WorkBudget, check_deadline
 from topoplace.objectives.pair_links import job_communication_cost
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ _MAX_EMBEDDED = 512
 
 class SplitRule(Protocol):
     """A policy's rule for splitting a job over several machines."""
+
+    timeout: float | None
+    """Limit in seconds on the search for the tasks of each machine and their GPUs; None for no limit."""
 
     def splits(
         self, request: JobRequest, offers: Sequence[MachineOffer], view: ClusterView
@@ -79,17 +82,26 @@ def candidates(
 def in_parts(
     rule: SplitRule, request: JobRequest, view: ClusterView, offers: Offers
 ) -> Iterator[Sequence[int]]:
-    """Yield at most one assignment of a job with groups: machine by machine, in the order of the rule."""
+    """Yield at most one assignment of a job with groups: machine by machine, in the order of the rule.
+
+    After the `timeout` of the rule, the tasks of a machine get its GPUs by number.
+    """
     from topoplace.engine.gangs.division import divided, part_jobs
 
-    parts = divided(request, offers, view)
+    countdown = Countdown(rule.timeout)
+    parts = divided(request, offers, view, rule.timeout and rule.timeout / 2)
     if parts is None:
         return
     gpus = [-1] * request.size
     for part, job in zip(parts, part_jobs(request.job, parts), strict=True):
         numbers = numbered([(part.machine, part.usable)], view)
-        for task, gpu in zip(part.tasks, rule.task_order(view.request(job), numbers, view), strict=True):
+        order: Sequence[int] = numbers[: len(part.tasks)]
+        with suppress(DeadlineError), countdown.block():
+            check_deadline()
+            order = rule.task_order(view.request(job), numbers, view)
+        for task, gpu in zip(part.tasks, order, strict=True):
             gpus[task] = gpu
+    check_deadline()  # that of the caller
     yield gpus
 
 

@@ -8,6 +8,7 @@ on several machines, and equal groups, are then exchanged (`kernels.distribute`)
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,9 +18,10 @@ from topoplace import kernels
 from topoplace.engine.gangs.packing import DomainTree, Forest, Packed, packed
 from topoplace.engine.level_chain import Together, preferred_of, required_of
 from topoplace.engine.machines.machine_class import Mask, finite, members
-from topoplace.errors import SearchTimeoutError
+from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.groups import MACHINE
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.kernels.limits import Countdown, check_deadline
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -40,22 +42,28 @@ class Part(NamedTuple):
     tasks: list[int]
 
 
-def divided(request: JobRequest, offers: Offers, view: ClusterView) -> list[Part] | None:
+def divided(
+    request: JobRequest, offers: Offers, view: ClusterView, timeout: float | None = None
+) -> list[Part] | None:
     """Return the tasks that each of these machines gets, with as many preferred groups as possible.
 
     Return None if no division has all required groups together, or the search ends before it finds one.
+
+    timeout: limit in seconds on all that makes the first division better; None for no limit.
     """
     if not len(offers):
         return None
-    domains = DomainTree(request, offers, view)
+    domains, countdown = DomainTree(request, offers, view), Countdown(timeout)
     required = required_of(request.job)
-    best = _first(request, domains)
+    best = _first(request, domains, countdown)
     if best is None:
         return None
     for wishes in _wishes(request.job):
-        fulfilled, best = _most(request, domains, required, wishes, best)
+        if countdown.is_up:
+            break
+        fulfilled, best = _most(request, domains, required, wishes, best, countdown)
         required = [*required, *wishes[:fulfilled]]
-    leaf_of = assigned(request, domains, best, view)
+    leaf_of = assigned(request, domains, best, view, countdown)
     order = np.argsort(leaf_of, kind="stable")
     return [
         Part(*domains.place(leaf), list(tasks))
@@ -68,12 +76,19 @@ def can_be_divided(request: JobRequest, offers: Offers, view: ClusterView) -> bo
     return len(offers) > 0 and _first(request, DomainTree(request, offers, view)) is not None
 
 
-def _first(request: JobRequest, domains: DomainTree) -> Packed | None:
-    """Return a packing with all required groups together; None if there is none, or the search ends before one."""
-    try:
-        return packed(domains, required_of(request.job), range(request.size), request.job.balanced)
-    except SearchTimeoutError:
-        return None
+def _first(request: JobRequest, domains: DomainTree, countdown: Countdown | None = None) -> Packed | None:
+    """Return a packing with all required groups together; None if there is none, or the search ends before one.
+
+    countdown: ends the search for even shares.
+    """
+    required, tasks, balanced = required_of(request.job), range(request.size), request.job.balanced
+    if countdown is not None and balanced:
+        with suppress(SearchTimeoutError):
+            return packed(domains, required, tasks, balanced, countdown.left)
+        balanced = None if countdown.is_up else balanced
+    with suppress(SearchTimeoutError):
+        return packed(domains, required, tasks, balanced)
+    return None
 
 
 def part_jobs(job: JobGraph, parts: Sequence[Part]) -> list[JobGraph]:
@@ -199,14 +214,16 @@ def _most(
     required: Sequence[Together],
     wishes: Sequence[Together],
     packing: Packed,
+    countdown: Countdown,
 ) -> tuple[int, Packed]:
-    """Return how many of `wishes`, the first ones, can be fulfilled, and the packing with them."""
+    """Return how many of `wishes`, the first ones, are found to be fulfilled in time, and the packing with them."""
 
     def packing_of(number: int) -> Packed | None:
-        try:
-            return packed(domains, [*required, *wishes[:number]], range(request.size), request.job.balanced)
-        except SearchTimeoutError:
-            return None
+        together, tasks = [*required, *wishes[:number]], range(request.size)
+        if not countdown.is_up:
+            with suppress(SearchTimeoutError):
+                return packed(domains, together, tasks, request.job.balanced, countdown.left)
+        return None
 
     fulfilled, best = _most_packed(len(wishes), packing_of)
     return fulfilled, best or packing
@@ -216,21 +233,32 @@ _MAX_SIZE = 1 << 22
 """Limit on tasks, or groups, times the places among which they are exchanged."""
 
 
-def assigned(request: JobRequest, domains: DomainTree, packed: Packed, view: ClusterView) -> Ints:
-    """Return (k,) the leaf of each task."""
+def assigned(
+    request: JobRequest,
+    domains: DomainTree,
+    packed: Packed,
+    view: ClusterView,
+    countdown: Countdown | None = None,
+) -> Ints:
+    """Return (k,) the leaf of each task; countdown: ends the exchange of tasks."""
     forest, shares = packed
     leaf_of = np.empty(request.size, dtype=np.int64)
     order = np.argsort(forest.inner, kind="stable")
     leaf_of[order] = np.repeat(shares[:, 1], shares[:, 2])
     if request.job.edges:
-        _exchange(request, domains, forest, leaf_of, view)
+        with suppress(DeadlineError), (countdown or Countdown(None)).block():
+            _exchange(request, domains, forest, leaf_of, view)
+        check_deadline()  # that of the caller
     return leaf_of
 
 
 def _exchange(
     request: JobRequest, domains: DomainTree, forest: Forest, leaf_of: Ints, view: ClusterView
 ) -> None:
-    """Exchange equal groups, and then the tasks of each group, for less communication between the leaves."""
+    """Exchange equal groups, and then the tasks of each group, for less communication between the leaves.
+
+    `leaf_of` is right after each exchange, whenever a deadline ends them.
+    """
     ends = request.job.edge_array[:, :2].astype(np.int64)
     weight = request.job.edge_array[:, 2]
     tasks_of = _sets(forest.inner, len(forest.parent))
@@ -287,6 +315,7 @@ def _cheaper(
 
     ends, weight: the edges between different things.
     """
+    check_deadline()
     different, block, room = np.unique(leaves, return_inverse=True, return_counts=True)
     if len(different) < 2 or len(different) * len(leaves) > _MAX_SIZE:
         return list(range(len(leaves)))
@@ -297,7 +326,7 @@ def _cheaper(
     classes = view.classes
     places = map(domains.place, different.tolist())
     firsts = [classes.gpus_of[machine][next(members(usable))] for machine, usable in places]
-    distance = finite(_between(firsts, view))
+    distance = finite(classes.between(firsts, view.cluster.topology))
     found = kernels.distribute(kernels.Graph.from_edges(len(leaves), edges), room, distance, starts=2)
     assert found is not None  # there is a place for each
     by_block: list[int] = np.argsort(block, kind="stable").tolist()
@@ -308,12 +337,3 @@ def _cheaper(
         first[at] -= 1
         order.append(by_block[first[at]])
     return order
-
-
-def _between(gpus: Sequence[int], view: ClusterView) -> NDArray[np.float64]:
-    """Return the distances between GPUs of different machines or sockets."""
-    classes, topology = view.classes, view.cluster.topology
-    machines = [classes.machine_of[gpu] for gpu in gpus]
-    if len(set(machines)) == len(machines):
-        return classes.between(gpus, topology)
-    return np.array([[topology.distance(u, v) if u != v else 0.0 for v in gpus] for u in gpus])

@@ -103,22 +103,36 @@ class Packed(NamedTuple):
 
 
 def packed(
-    domains: DomainTree, together: Collection[Together], tasks: Sequence[int], balanced: str | None = None
+    domains: DomainTree,
+    together: Collection[Together],
+    tasks: Sequence[int],
+    balanced: str | None = None,
+    timeout: float | None = None,
 ) -> Packed | None:
     """Return a packing of these tasks in which each of `together` is in one domain; None if there is none.
 
-    balanced: the level over whose domains the tasks are as even as possible; None for no such level. Raise
-    SearchTimeoutError if the search reaches its limit without an answer.
+    Args:
+        balanced: The level over whose domains the tasks are as even as possible; None for no such level.
+        timeout: Limit in seconds on the search for even shares, and on that for any if levels do not cross.
+
+    Raises:
+        SearchTimeoutError: The search reaches a limit without an answer.
     """
     apart = [group for group in domains.apart if group in together]
     if apart:
         return _Apart(domains, together, apart, tasks).packed()
     forest = Forest(together, domains.depth_of, tasks)
-    shares = _shares(domains, forest, domains.room, balanced)
+    shares = _shares(domains, forest, domains.room, balanced, timeout)
     return None if shares is None else Packed(forest, shares)
 
 
-def _shares(domains: DomainTree, forest: Forest, room: Ints, balanced: str | None = None) -> Ints | None:
+def _shares(
+    domains: DomainTree,
+    forest: Forest,
+    room: Ints,
+    balanced: str | None = None,
+    timeout: float | None = None,
+) -> Ints | None:
     found = kernels.pack_groups(
         domains.parent,
         room,
@@ -127,6 +141,7 @@ def _shares(domains: DomainTree, forest: Forest, room: Ints, balanced: str | Non
         forest.own,
         balanced=domains.depth_of[balanced] if balanced else None,
         max_nodes=_MAX_NODES,
+        timeout=timeout,
     )
     return None if found is None else found.shares.astype(np.int64)
 

@@ -266,7 +266,7 @@ class MachineClasses:
         return inside and (topology.num_machines == 1 or topology.network > 0)
 
     def between(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
-        """Return the distance matrix of GPUs of different machines; 0 on the diagonal."""
+        """Return the distance matrix of different GPUs; 0 on the diagonal."""
         if not PairLinks.serves(topology, len(gpus) ** 2):
             return np.array([[topology.distance(u, v) if u != v else 0.0 for v in gpus] for u in gpus])
         pairs = topology.derived(PairLinks).among(gpus)
