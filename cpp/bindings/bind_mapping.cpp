@@ -37,6 +37,7 @@ std::unique_ptr<Target> target_distance(const Array<double>& distance) {
     const auto values = as_span(distance);
     const auto size = static_cast<std::int32_t>(distance.shape(0));
     const py::gil_scoped_release release;
+    require(Target::check(size, values));
     return std::make_unique<Target>(size, std::vector<double>(values.begin(), values.end()));
 }
 
@@ -70,7 +71,10 @@ MaybeAnswer map_graph(const GraphHandle& source, const Target& target, const std
     params.proof_nodes = proof_nodes;
     params.seed = seed;
     params.stop = to_stop_condition(timeout, max_nodes);
-    auto result = without_gil<MapResult>([&] { return mapping::map_graph(source.source(), target, params); });
+    auto result = without_gil<MapResult>([&] {
+        require(mapping::check(source.source(), target, params));
+        return mapping::map_graph(source.source(), target, params);
+    });
     if (!result.found) return py::none();
     return py::make_tuple(to_row(std::move(result.target_of)), result.cost, result.bound, result.optimal,
                           result.complete, result.descents, result.exchanges, result.nodes);
@@ -96,7 +100,10 @@ MaybeDistribution distribute(const GraphHandle& source, const Array<std::int32_t
     params.starts = starts;
     params.seed = seed;
     params.stop = to_stop_condition(timeout, max_nodes);
-    auto result = without_gil<DistributeResult>([&] { return mapping::distribute(source.source(), params); });
+    auto result = without_gil<DistributeResult>([&] {
+        require(mapping::check(source.source(), params));
+        return mapping::distribute(source.source(), params);
+    });
     if (!result.found) return py::none();
     return py::make_tuple(to_row(std::move(result.block_of)), result.cost, result.bound, result.optimal,
                           result.complete, result.exchanges);

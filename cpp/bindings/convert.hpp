@@ -15,6 +15,7 @@
 #include <utility>
 #include <vector>
 
+#include "topoplace/fault.hpp"
 #include "topoplace/stop_condition.hpp"
 
 namespace topoplace::bindings {
@@ -36,6 +37,11 @@ void check_shape(const Array<T>& array, const char* name, std::initializer_list<
         ++axis;
     }
     if (!same) throw std::invalid_argument(std::string(name) + " has the wrong shape");
+}
+
+// Kernels take their arguments for right: whoever calls one asks its check first.
+inline void require(const Fault& fault) {
+    if (fault) throw std::invalid_argument(*fault);
 }
 
 inline void check_vertices(std::span<const std::int32_t> vertices, const char* name, std::int32_t size) {

@@ -1,6 +1,5 @@
 // Distribution against brute force on small cases, and against its bound and its verifier on larger ones.
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,12 +78,7 @@ double least_cost(const Case& c, std::vector<std::int32_t>& left, std::vector<st
 }
 
 std::string refusal(const Case& c) {
-    try {
-        mapping::distribute(mapping::Source(c.graph), c.params());
-    } catch (const std::invalid_argument& error) {
-        return error.what();
-    }
-    return "";
+    return mapping::check(mapping::Source(c.graph), c.params()).value_or("");
 }
 
 // Four tasks to a block, four blocks to a rack.

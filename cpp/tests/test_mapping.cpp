@@ -2,7 +2,6 @@
 // on the work, what is refused.
 #include <array>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -52,21 +51,11 @@ std::vector<double> nested(std::int32_t size, const std::vector<std::pair<std::i
 }
 
 std::string refusal(const mapping::Source& source, const mapping::MapParams& params) {
-    try {
-        mapping::map_graph(source, mapping::Target(2, {0, 1, 1, 0}), params);
-    } catch (const std::invalid_argument& error) {
-        return error.what();
-    }
-    return "";
+    return mapping::check(source, mapping::Target(2, {0, 1, 1, 0}), params).value_or("");
 }
 
-std::string refused_distance(std::vector<double> distance) {
-    try {
-        mapping::Target(2, std::move(distance));
-    } catch (const std::invalid_argument& error) {
-        return error.what();
-    }
-    return "";
+std::string refused_distance(const std::vector<double>& distance) {
+    return mapping::Target::check(2, distance).value_or("");
 }
 
 }  // namespace

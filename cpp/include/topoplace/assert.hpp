@@ -1,6 +1,6 @@
 // TOPOPLACE_ASSERT(condition): ends the process where an invariant of the library does not hold.
 //
-// An assertion states what the library guarantees to itself; what callers pass in is checked by exceptions
+// An assertion states what the library guarantees to itself; what callers pass in is checked by `check`
 // instead. CMake's option TOPOPLACE_ASSERTIONS switches assertions on (presets dev, sanitizers and fuzz).
 // Elsewhere the condition is compiled but never evaluated, so that it costs nothing and cannot go stale.
 #pragma once

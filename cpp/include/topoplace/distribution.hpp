@@ -37,8 +37,10 @@ struct DistributeResult {
     std::uint64_t exchanges = 0;  // moves and swaps made by refinement
 };
 
-// Blocks that are near each other should have near numbers. Throws std::invalid_argument naming the
-// parameter, the index and the value that is out of range.
+// The parameter, the index and the value that is out of range.
+[[nodiscard]] Fault check(const Source& source, const DistributeParams& params);
+
+// Blocks that are near each other should have near numbers.
 DistributeResult distribute(const Source& source, const DistributeParams& params);
 
 // Checks a result by the definition alone: a block for each task, no block over its room, and `cost` theirs

@@ -1,4 +1,4 @@
-// The answer of a verifier.
+// The answer of a verifier, and of a check of arguments.
 #pragma once
 
 #include <optional>

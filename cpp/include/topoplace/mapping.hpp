@@ -39,8 +39,9 @@ class Source {
 // calls may share it between threads.
 class Target {
   public:
-    // `distance`: n x n, row-major. Throws std::invalid_argument naming the first entry that is not finite,
-    // negative, not 0 on the diagonal, or not equal to its mirror image.
+    // The first entry that is not finite, negative, not 0 on the diagonal, or not equal to its mirror image.
+    [[nodiscard]] static Fault check(std::int32_t num_vertices, std::span<const double> distance);
+    // `distance`: n x n, row-major.
     Target(std::int32_t num_vertices, std::vector<double> distance);
 
     std::int32_t num_vertices() const;
@@ -82,7 +83,9 @@ struct MapResult {
     std::uint64_t nodes = 0;      // partial mappings visited by the proof; a large one counts for several
 };
 
-// Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
+// The parameter, the index and the value that is out of range.
+[[nodiscard]] Fault check(const Source& source, const Target& target, const MapParams& params);
+
 MapResult map_graph(const Source& source, const Target& target, const MapParams& params);
 
 // Checks a result by the definition alone: distinct vertices that may be used, one for each task, and `cost`

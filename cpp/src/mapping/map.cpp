@@ -34,7 +34,6 @@
 #include <cstdio>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -58,59 +57,45 @@ constexpr std::size_t kProvable = std::size_t{1} << 26;    // numbers that a pro
 constexpr std::size_t kBounded = std::size_t{1} << 28;     // additions that a simple bound may take
 constexpr std::size_t kEffort = std::size_t{1} << 24;      // additions that kicks may take, more or less
 
-void check_vertices(std::span<const std::int32_t> vertices, const std::string& name, std::int32_t size) {
+Fault check_vertices(std::span<const std::int32_t> vertices, const std::string& name, std::int32_t size) {
     std::vector<bool> seen(index(size), false);
     for (std::size_t i = 0; i < vertices.size(); ++i) {
         const std::int32_t v = vertices[i];
-        const std::string entry = name + "[" + std::to_string(i) + "] = " + std::to_string(v);
-        if (v < 0 || v >= size)
-            throw std::invalid_argument(entry + ": vertices are 0.." + std::to_string(size - 1));
-        if (seen[index(v)]) throw std::invalid_argument(entry + " is there twice");
+        const auto entry = [&] { return name + "[" + std::to_string(i) + "] = " + std::to_string(v); };
+        if (v < 0 || v >= size) return entry() + ": vertices are 0.." + std::to_string(size - 1);
+        if (seen[index(v)]) return entry() + " is there twice";
         seen[index(v)] = true;
     }
+    return std::nullopt;
 }
 
-void check_prices(std::span<const double> prices, std::int32_t size) {
+Fault check_prices(std::span<const double> prices, std::int32_t size) {
     if (!prices.empty() && prices.size() != index(size)) {
-        throw std::invalid_argument("target_cost has " + std::to_string(prices.size()) +
-                                    " entries; the target has " + std::to_string(size) + " vertices");
+        return "target_cost has " + std::to_string(prices.size()) + " entries; the target has " +
+               std::to_string(size) + " vertices";
     }
     for (std::size_t i = 0; i < prices.size(); ++i) {
         if (prices[i] >= 0 && prices[i] <= 1e100) continue;
         std::array<char, 32> number{};
         std::snprintf(number.data(), number.size(), "%g", prices[i]);
-        throw std::invalid_argument("target_cost[" + std::to_string(i) + "] = " + number.data() +
-                                    " is not in 0..1e100");
+        return "target_cost[" + std::to_string(i) + "] = " + number.data() + " is not in 0..1e100";
     }
+    return std::nullopt;
 }
 
-void check_start(const Source::Impl& source, const MapParams& params, std::int32_t size) {
-    if (params.start.empty()) return;
-    check_vertices(params.start, "start", size);
+Fault check_start(const Source::Impl& source, const MapParams& params, std::int32_t size) {
+    if (params.start.empty()) return std::nullopt;
+    if (auto fault = check_vertices(params.start, "start", size)) return fault;
     if (std::ssize(params.start) != source.size()) {
-        throw std::invalid_argument("start has " + std::to_string(params.start.size()) +
-                                    " entries; the source has " + std::to_string(source.size()));
+        return "start has " + std::to_string(params.start.size()) + " entries; the source has " +
+               std::to_string(source.size());
     }
-    if (!params.free) return;
+    if (!params.free) return std::nullopt;
     for (std::size_t i = 0; i < params.start.size(); ++i) {
-        if (std::find(params.free->begin(), params.free->end(), params.start[i]) != params.free->end())
-            continue;
-        throw std::invalid_argument("start[" + std::to_string(i) + "] = " + std::to_string(params.start[i]) +
-                                    " is not free");
+        if (std::find(params.free->begin(), params.free->end(), params.start[i]) == params.free->end())
+            return "start[" + std::to_string(i) + "] = " + std::to_string(params.start[i]) + " is not free";
     }
-}
-
-void check(const Source::Impl& source, const Target::Impl& target, const MapParams& params) {
-    check_prices(params.target_cost, target.size());
-    if (params.free) check_vertices(*params.free, "free", target.size());
-    for (std::size_t i = 0; i < params.regions.size(); ++i)
-        check_vertices(params.regions[i], "regions[" + std::to_string(i) + "]", target.size());
-    check_start(source, params, target.size());
-    if (params.kicks < 0)
-        throw std::invalid_argument("kicks = " + std::to_string(params.kicks) + " is not at least 0");
-    if (!(dearest(source, target, params.target_cost) <= 1e300))
-        throw std::invalid_argument(
-            "the sum of the graph's weights times target_distance is more than 1e300");
+    return std::nullopt;
 }
 
 Region free_vertices(const Target::Impl& target, const MapParams& params) {
@@ -410,10 +395,26 @@ MapResult answer(const Problem& problem, const Outcome& outcome) {
 
 }  // namespace
 
+Fault check(const Source& source, const Target& target, const MapParams& params) {
+    const std::int32_t size = target.num_vertices();
+    if (auto fault = check_prices(params.target_cost, size)) return fault;
+    if (params.free) {
+        if (auto fault = check_vertices(*params.free, "free", size)) return fault;
+    }
+    for (std::size_t i = 0; i < params.regions.size(); ++i) {
+        if (auto fault = check_vertices(params.regions[i], "regions[" + std::to_string(i) + "]", size))
+            return fault;
+    }
+    if (auto fault = check_start(source.impl(), params, size)) return fault;
+    if (params.kicks < 0) return "kicks = " + std::to_string(params.kicks) + " is not at least 0";
+    if (dearest(source.impl(), target.impl(), params.target_cost) <= 1e300) return std::nullopt;
+    return "the sum of the graph's weights times target_distance is more than 1e300";
+}
+
 MapResult map_graph(const Source& the_source, const Target& the_target, const MapParams& params) {
     const Source::Impl& source = the_source.impl();
     const Target::Impl& target = the_target.impl();
-    check(source, target, params);
+    TOPOPLACE_ASSERT(!check(the_source, the_target, params));
     const Region free = free_vertices(target, params);
     if (index(source.size()) > free.size()) return {};
     if (source.size() == 0) return {.found = true, .optimal = true};

@@ -7,7 +7,6 @@
 #include <functional>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
 namespace topoplace::mapping {
@@ -16,28 +15,32 @@ namespace {
 constexpr double kLargest = 1e100;     // so that sums stay finite
 constexpr std::size_t kDistances = 8;  // different ones that the bound looks at
 
-void check_rooms(std::span<const std::int32_t> room) {
+Fault check_rooms(std::span<const std::int32_t> room) {
     for (std::size_t i = 0; i < room.size(); ++i) {
-        if (room[i] >= 0) continue;
-        throw std::invalid_argument("room[" + std::to_string(i) + "] = " + std::to_string(room[i]) +
-                                    " is not at least 0");
+        if (room[i] < 0)
+            return "room[" + std::to_string(i) + "] = " + std::to_string(room[i]) + " is not at least 0";
     }
+    return std::nullopt;
 }
 
-void check_distances(std::span<const double> distance, std::size_t size) {
-    if (distance.size() != size * size)
-        throw std::invalid_argument("distance does not have blocks x blocks entries");
+Fault check_distances(std::span<const double> distance, std::size_t size) {
+    if (distance.size() != size * size) return "distance does not have blocks x blocks entries";
     for (std::size_t i = 0; i < size; ++i) {
         for (std::size_t j = 0; j <= i; ++j) {
             const double value = distance[i * size + j];
             if (value >= 0 && value <= kLargest && value == distance[j * size + i]) continue;
             std::array<char, 32> number{};
             std::snprintf(number.data(), number.size(), "%g", value);
-            throw std::invalid_argument("distance[" + std::to_string(i) + ", " + std::to_string(j) +
-                                        "] = " + number.data() +
-                                        " is not in 0..1e100, or not equal to its mirror image");
+            return "distance[" + std::to_string(i) + ", " + std::to_string(j) + "] = " + number.data() +
+                   " is not in 0..1e100, or not equal to its mirror image";
         }
     }
+    return std::nullopt;
+}
+
+// What a distribution may cost at most.
+double dearest(const Source::Impl& source, std::span<const double> distance) {
+    return distance.empty() ? 0 : source.total_weight() * *std::ranges::max_element(distance);
 }
 
 // The parts of a graph that a number of edges has to be taken away from to fall apart: how many edges.
@@ -182,19 +185,20 @@ std::vector<double> different(std::span<const double> distance, std::int32_t siz
 
 }  // namespace
 
-BlockProblem::BlockProblem(const Source::Impl& the_source, const DistributeParams& params)
-    : source(the_source), room(params.room), distance(params.distance) {
-    check_rooms(room);
-    check_distances(distance, room.size());
-    if (params.starts < 0)
-        throw std::invalid_argument("starts = " + std::to_string(params.starts) + " is not at least 0");
-    for (const std::int32_t tasks : room) total_room += tasks;
-    const auto largest = std::max_element(distance.begin(), distance.end());
-    const double dearest = largest == distance.end() ? 0 : source.total_weight() * *largest;
-    if (!(dearest <= 1e300))
-        throw std::invalid_argument("the sum of the graph's weights times distance is more than 1e300");
-    tolerance = 1e-12 * dearest;
+Fault check(const Source& source, const DistributeParams& params) {
+    if (auto fault = check_rooms(params.room)) return fault;
+    if (auto fault = check_distances(params.distance, params.room.size())) return fault;
+    if (params.starts < 0) return "starts = " + std::to_string(params.starts) + " is not at least 0";
+    if (dearest(source.impl(), params.distance) <= 1e300) return std::nullopt;
+    return "the sum of the graph's weights times distance is more than 1e300";
 }
+
+BlockProblem::BlockProblem(const Source::Impl& the_source, const DistributeParams& params)
+    : source(the_source),
+      room(params.room),
+      distance(params.distance),
+      total_room(std::accumulate(room.begin(), room.end(), std::int64_t{0})),
+      tolerance(1e-12 * dearest(source, distance)) {}
 
 double BlockProblem::cost(const BlockOf& block_of) const {
     const Graph& graph = source.graph();

@@ -15,7 +15,6 @@ namespace topoplace::mapping {
 using BlockOf = std::vector<std::int32_t>;  // by task
 
 struct BlockProblem {
-    // Throws std::invalid_argument.
     BlockProblem(const Source::Impl& source, const DistributeParams& params);
 
     std::int32_t size() const { return static_cast<std::int32_t>(room.size()); }

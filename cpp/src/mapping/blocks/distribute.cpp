@@ -208,6 +208,7 @@ class Distributor {
 }  // namespace
 
 DistributeResult distribute(const Source& source, const DistributeParams& params) {
+    TOPOPLACE_ASSERT(!check(source, params));
     const BlockProblem problem(source.impl(), params);
     if (problem.total_room < source.num_vertices()) return {};
     WorkMeter meter(params.stop);

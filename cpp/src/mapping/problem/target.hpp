@@ -48,8 +48,6 @@ class Target::Impl {
     }
 
   private:
-    void check_block(std::int32_t top, std::int32_t left, std::int32_t block);
-
     std::int32_t size_;
     std::vector<double> distance_;
     double least_ = 0;

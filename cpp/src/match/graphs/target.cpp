@@ -18,6 +18,8 @@ namespace {
 constexpr std::int32_t kMaxSymmetryVertices = 512;
 // Beyond this, halving the target for a first mapping takes too long.
 constexpr std::int32_t kMaxMappedVertices = 1024;
+// Twice as much is a distance that the mapping kernel takes.
+constexpr double kHeaviestMapped = 1e99;
 
 // Where to split the weights from `begin` to before `end`: at their widest gap, or in the middle of their
 // range where no gap is wide, as among measured weights of one kind of link.
@@ -194,7 +196,7 @@ std::vector<std::int32_t> Target::Impl::orbits(const std::vector<bool>& free, Wo
 
 const mapping::Target* Target::Impl::distances(WorkMeter& meter) const {
     const std::int32_t n = size();
-    if (n > kMaxMappedVertices) return nullptr;
+    if (n > kMaxMappedVertices || points_.heaviest() > kHeaviestMapped) return nullptr;
     return lazy_->distances.get([&]() -> std::optional<mapping::Target> {
         const double heaviest = points_.heaviest();
         std::vector<double> distance;

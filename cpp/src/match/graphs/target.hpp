@@ -110,7 +110,7 @@ class Target::Impl {
     std::vector<std::int32_t> orbits(const std::vector<bool>& free, WorkMeter& meter) const;
 
     // For the mapping kernel: the lighter an edge, the longer the way, and the longest where there is none.
-    // Null for large targets.
+    // Null for large targets, and where the meter stops.
     const mapping::Target* distances(WorkMeter& meter) const;
 
     // Position of the pair in any row-major n x n array of this target.
