@@ -69,8 +69,10 @@ BipartitionAnswer bipartition(const GraphHandle& graph, double fraction, double 
     params.seed = seed;
     params.exact_up_to = exact_up_to;
     params.stop = to_stop_condition(timeout);
-    auto result = without_gil<partition::BipartitionResult>(
-        [&] { return partition::bipartition(graph.graph(), params); });
+    auto result = without_gil<partition::BipartitionResult>([&] {
+        require(partition::check(graph.graph(), params));
+        return partition::bipartition(graph.graph(), params);
+    });
     return {.status = to_name(result.status),
             .side = to_row(std::move(result.side)),
             .cut = result.cut,

@@ -1,6 +1,5 @@
 // What only C++ can ask: the gain structures, the workspace, the limit on the work, what is refused.
 #include <array>
-#include <stdexcept>
 #include <string>
 #include <utility>
 #include <vector>
@@ -37,12 +36,7 @@ Graph random_graph(topoplace::Random& random, std::int32_t size) {
 }
 
 std::string refusal(const Graph& graph, const partition::BipartitionParams& params) {
-    try {
-        partition::bipartition(graph, params);
-    } catch (const std::invalid_argument& error) {
-        return error.what();
-    }
-    return "";
+    return partition::check(graph, params).value_or("");
 }
 
 }  // namespace

@@ -83,7 +83,9 @@ class BipartitionWorkspace {
     std::unique_ptr<Impl> impl_;
 };
 
-// Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
+// The parameter, the index and the value that is out of range.
+[[nodiscard]] Fault check(const Graph& graph, const BipartitionParams& params);
+
 BipartitionResult bipartition(const Graph& graph, const BipartitionParams& params,
                               BipartitionWorkspace* workspace = nullptr);
 

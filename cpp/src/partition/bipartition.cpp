@@ -267,7 +267,7 @@ void search(const Graph& graph, const BipartitionParams& params, const std::arra
 
 BipartitionResult bipartition(const Graph& graph, const BipartitionParams& params,
                               BipartitionWorkspace* workspace) {
-    check(graph, params);
+    TOPOPLACE_ASSERT(!check(graph, params));
     BipartitionResult result;
     const std::int64_t total = total_weight(graph, params);
     const std::array<std::int64_t, 2> limits = limits_of(params, total);

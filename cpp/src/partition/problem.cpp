@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <stdexcept>
 #include <string>
 
 #include "graph/index.hpp"
@@ -12,8 +11,8 @@ namespace topoplace::partition {
 namespace {
 
 template <class T>
-[[noreturn]] void refuse(const std::string& name, T value, const std::string& rule) {
-    throw std::invalid_argument(name + " = " + std::to_string(value) + " is not " + rule);
+std::string wrong(const std::string& name, T value, const std::string& rule) {
+    return name + " = " + std::to_string(value) + " is not " + rule;
 }
 
 std::string entry(const char* name, std::size_t i) {
@@ -21,41 +20,53 @@ std::string entry(const char* name, std::size_t i) {
 }
 
 template <class T>
-void check_length(std::span<const T> values, const char* name, std::int32_t size) {
-    if (!values.empty() && values.size() != index(size)) {
-        throw std::invalid_argument(std::string(name) + " has " + std::to_string(values.size()) +
-                                    " entries; the graph has " + std::to_string(size) + " vertices");
-    }
+Fault check_length(std::span<const T> values, const char* name, std::int32_t size) {
+    if (values.empty() || values.size() == index(size)) return std::nullopt;
+    return std::string(name) + " has " + std::to_string(values.size()) + " entries; the graph has " +
+           std::to_string(size) + " vertices";
 }
 
-void check_vertices(const Graph& graph, const BipartitionParams& params) {
-    check_length(params.vertex_weights, "vertex_weights", graph.num_vertices());
-    check_length(params.fixed, "fixed", graph.num_vertices());
+Fault check_vertices(const Graph& graph, const BipartitionParams& params) {
+    if (auto fault = check_length(params.vertex_weights, "vertex_weights", graph.num_vertices()))
+        return fault;
+    if (auto fault = check_length(params.fixed, "fixed", graph.num_vertices())) return fault;
     std::int64_t total = 0;
     for (std::size_t v = 0; v < params.vertex_weights.size(); ++v) {
         const std::int64_t weight = params.vertex_weights[v];
-        if (weight < 0 || weight > kMaxVertexWeight) refuse(entry("vertex_weights", v), weight, "in 0..2^53");
+        if (weight < 0 || weight > kMaxVertexWeight)
+            return wrong(entry("vertex_weights", v), weight, "in 0..2^53");
         total += weight;
-        if (total > kMaxVertexWeight) refuse("the sum of vertex_weights", total, "at most 2^53");
+        if (total > kMaxVertexWeight) return wrong("the sum of vertex_weights", total, "at most 2^53");
     }
     for (std::size_t v = 0; v < params.fixed.size(); ++v) {
         if (params.fixed[v] < -1 || params.fixed[v] > 1)
-            refuse(entry("fixed", v), int{params.fixed[v]}, "-1, 0 or 1");
+            return wrong(entry("fixed", v), int{params.fixed[v]}, "-1, 0 or 1");
     }
+    return std::nullopt;
+}
+
+Fault check_weights(const Graph& graph) {
+    double total = 0;
+    for (std::int32_t v = 0; v < graph.num_vertices(); ++v) {
+        for (const double weight : graph.weights(v)) total += weight;
+    }
+    if (std::isfinite(total)) return std::nullopt;
+    return "the sum of the graph's weights is not finite";
 }
 
 }  // namespace
 
-void check(const Graph& graph, const BipartitionParams& params) {
-    if (!(params.fraction >= 0 && params.fraction <= 1)) refuse("fraction", params.fraction, "in 0..1");
+Fault check(const Graph& graph, const BipartitionParams& params) {
+    if (!(params.fraction >= 0 && params.fraction <= 1)) return wrong("fraction", params.fraction, "in 0..1");
     if (!(params.imbalance >= 0 && std::isfinite(params.imbalance)))
-        refuse("imbalance", params.imbalance, "a finite number of at least 0");
-    if (params.starts < 1) refuse("starts", params.starts, "at least 1");
-    if (params.cycles < 0) refuse("cycles", params.cycles, "at least 0");
+        return wrong("imbalance", params.imbalance, "a finite number of at least 0");
+    if (params.starts < 1) return wrong("starts", params.starts, "at least 1");
+    if (params.cycles < 0) return wrong("cycles", params.cycles, "at least 0");
     if (params.exact_up_to < 0 || params.exact_up_to > kMaxExactVertices)
-        refuse("exact_up_to", params.exact_up_to, "in 0.." + std::to_string(kMaxExactVertices));
-    if (params.coarsest < 1) refuse("coarsest", params.coarsest, "at least 1");
-    check_vertices(graph, params);
+        return wrong("exact_up_to", params.exact_up_to, "in 0.." + std::to_string(kMaxExactVertices));
+    if (params.coarsest < 1) return wrong("coarsest", params.coarsest, "at least 1");
+    if (auto fault = check_vertices(graph, params)) return fault;
+    return check_weights(graph);
 }
 
 std::int64_t total_weight(const Graph& graph, const BipartitionParams& params) {
@@ -88,7 +99,7 @@ std::optional<double> scale_of(const Graph& graph, WorkMeter& meter) {
             integral = integral && weight == std::floor(weight);
         }
     }
-    if (!std::isfinite(total)) throw std::invalid_argument("the sum of the graph's weights is not finite");
+    TOPOPLACE_ASSERT(std::isfinite(total));
     if (integral && total < 0x1p53) return 1.0;
     int exponent = 0;
     std::frexp(total, &exponent);

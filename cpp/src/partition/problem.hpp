@@ -1,4 +1,4 @@
-// A bipartition problem as the solvers take it: checked, with integer weights and a limit for each side.
+// A bipartition problem as the solvers take it: with integer weights and a limit for each side.
 #pragma once
 
 #include <array>
@@ -35,17 +35,13 @@ struct IntegerGraph {
     std::size_t end(std::size_t v) const { return static_cast<std::size_t>(offsets[v + 1]); }
 };
 
-// Throws std::invalid_argument naming the parameter that is out of range.
-void check(const Graph& graph, const BipartitionParams& params);
-
 std::int64_t total_weight(const Graph& graph, const BipartitionParams& params);
 
 // The most weight each side may hold.
 std::array<std::int64_t, 2> limits_of(const BipartitionParams& params, std::int64_t total);
 
 // The power of two by which edge weights become integers whose sum stays below 2^61; 1 where all are
-// integers; none where `meter` stops. Throws std::invalid_argument where the sum of the weights is not
-// finite.
+// integers; none where `meter` stops.
 std::optional<double> scale_of(const Graph& graph, WorkMeter& meter);
 
 // A weight as an integer.
