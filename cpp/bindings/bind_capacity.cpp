@@ -50,7 +50,9 @@ capacity::Tables to_tables(const Array<std::int32_t>& gpus, const Array<double>&
 std::unique_ptr<Problem> problem(const Array<std::int32_t>& gpus, const Array<double>& open,
                                  const Array<double>& run, const Array<double>& pay,
                                  const Array<double>& wait) {
-    return std::make_unique<Problem>(to_tables(gpus, open, run, pay, wait));
+    const auto tables = to_tables(gpus, open, run, pay, wait);
+    require(Problem::check(tables));
+    return std::make_unique<Problem>(tables);
 }
 
 Jobs to_jobs(const Node& node) {
@@ -77,15 +79,19 @@ std::vector<Priced> to_priced(const std::vector<capacity::PricedNode>& nodes) {
 }
 
 std::vector<Priced> price(const Problem& problem, const Array<double>& price) {
-    return to_priced(without_gil<std::vector<capacity::PricedNode>>(
-        [&] { return capacity::price(problem, as_span(price)); }));
+    return to_priced(without_gil<std::vector<capacity::PricedNode>>([&] {
+        require(capacity::check(problem, as_span(price)));
+        return capacity::price(problem, as_span(price));
+    }));
 }
 
 std::optional<std::vector<Priced>> list(const Problem& problem, const Array<double>& price, double limit,
                                         std::size_t most, std::optional<double> timeout) {
     using Listed = std::optional<std::vector<capacity::PricedNode>>;
-    const auto found = without_gil<Listed>(
-        [&] { return capacity::list(problem, as_span(price), limit, most, to_stop_condition(timeout)); });
+    const auto found = without_gil<Listed>([&] {
+        require(capacity::check(problem, as_span(price)));
+        return capacity::list(problem, as_span(price), limit, most, to_stop_condition(timeout));
+    });
     if (!found) return std::nullopt;
     return to_priced(*found);
 }
@@ -101,8 +107,10 @@ SearchAnswer search(const Problem& problem, std::int32_t num_nodes, const std::v
     params.rounds = rounds;
     params.seed = seed;
     params.stop = to_stop_condition(timeout, max_nodes);
-    const auto result =
-        without_gil<capacity::SearchResult>([&] { return capacity::search(problem, params); });
+    const auto result = without_gil<capacity::SearchResult>([&] {
+        require(capacity::check(problem, params));
+        return capacity::search(problem, params);
+    });
     std::vector<NodeTuple> found;
     for (const Node& node : result.nodes) found.emplace_back(node.type, to_jobs(node));
     return {.nodes = std::move(found),

@@ -59,7 +59,8 @@ struct Node {
 // The tables in the order in which the searches read them. Immutable; calls may share it between threads.
 class Problem {
   public:
-    // Throws std::invalid_argument naming the table, the index and the value that is out of range.
+    // The table, the index and the value that is out of range.
+    [[nodiscard]] static Fault check(const Tables& tables);
     explicit Problem(const Tables& tables);
 
     std::int32_t num_jobs() const;
@@ -75,6 +76,9 @@ struct PricedNode {
     Node node;
     double reduced = 0;  // its cost less the prices of its jobs
 };
+
+// Prices that are not one finite number for each job.
+[[nodiscard]] Fault check(const Problem& problem, std::span<const double> price);
 
 // For each type and each number of GPUs given away that is possible, the node of least reduced cost.
 // `price`: of each job, what a node gets for it; of equal nodes any, the same one every time.
@@ -104,7 +108,9 @@ struct SearchResult {
     std::uint64_t knapsacks = 0;
 };
 
-// Throws std::invalid_argument for a number of nodes that cannot be, and for a start that is no plan.
+// A number of nodes that cannot be, or a start that is no plan.
+[[nodiscard]] Fault check(const Problem& problem, const SearchParams& params);
+
 SearchResult search(const Problem& problem, const SearchParams& params);
 
 // Checks nodes by the definition alone: jobs at most once, GPUs and types that exist, at least one job each,

@@ -118,7 +118,7 @@ bool Lister::list(std::int32_t type) {
 std::optional<std::vector<PricedNode>> list(const Problem& problem, std::span<const double> price,
                                             double limit, std::size_t most, const StopCondition& stop) {
     const Problem::Impl& impl = problem.impl();
-    check_price(impl, price);
+    TOPOPLACE_ASSERT(!check(problem, price));
     WorkMeter meter(stop);
     std::vector<PricedNode> found;
     Lister lister(impl, price, limit, most, meter, found);

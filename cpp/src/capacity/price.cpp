@@ -1,7 +1,6 @@
 // Prices nodes: a knapsack for each type, and its best node for each number of GPUs.
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
 #include "capacity/knapsack.hpp"
@@ -9,19 +8,17 @@
 
 namespace topoplace::capacity {
 
-void check_price(const Problem::Impl& problem, std::span<const double> price) {
-    if (price.size() != index(problem.num_jobs)) {
-        throw std::invalid_argument("price: one value per job needed");
-    }
+Fault check(const Problem& problem, std::span<const double> price) {
+    if (price.size() != index(problem.num_jobs())) return "price: one value per job needed";
     for (std::size_t i = 0; i < price.size(); ++i) {
-        if (!std::isfinite(price[i]))
-            throw std::invalid_argument("price[" + std::to_string(i) + "] is not finite");
+        if (!std::isfinite(price[i])) return "price[" + std::to_string(i) + "] is not finite";
     }
+    return std::nullopt;
 }
 
 std::vector<PricedNode> price(const Problem& problem, std::span<const double> price) {
     const Problem::Impl& impl = problem.impl();
-    check_price(impl, price);
+    TOPOPLACE_ASSERT(!check(problem, price));
     std::vector<std::int32_t> jobs(price.size());
     std::iota(jobs.begin(), jobs.end(), 0);
     Knapsack knapsack(impl);

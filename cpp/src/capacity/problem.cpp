@@ -1,11 +1,10 @@
-// Checks the tables and puts them in the order in which searches read them.
+// Checks tables, and puts them in the order in which searches read them.
 #include "capacity/problem.hpp"
 
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
 #include "graph/index.hpp"
@@ -16,50 +15,57 @@ namespace {
 // What a knapsack can note in 16 bits.
 constexpr std::int32_t kMostGpus = std::numeric_limits<std::int16_t>::max();
 
-[[noreturn]] void refuse(const char* table, std::size_t index, const std::string& why) {
-    throw std::invalid_argument(std::string(table) + "[" + std::to_string(index) + "] " + why);
+std::string wrong(const char* table, std::size_t index, const std::string& why) {
+    return std::string(table) + "[" + std::to_string(index) + "] " + why;
 }
 
-void check_finite(std::span<const double> values, const char* table) {
+Fault check_finite(std::span<const double> values, const char* table) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-        if (!std::isfinite(values[i])) refuse(table, i, "= " + std::to_string(values[i]) + " is not finite");
+        if (!std::isfinite(values[i]))
+            return wrong(table, i, "= " + std::to_string(values[i]) + " is not finite");
     }
+    return std::nullopt;
 }
 
-void check_lengths(const Tables& tables) {
+Fault check_lengths(const Tables& tables) {
     const std::size_t entries = tables.wait.size() * tables.gpus.size() * index(tables.most_gpus);
-    if (tables.open.size() != tables.gpus.size())
-        throw std::invalid_argument("open: one value per type needed");
-    if (tables.run.size() != entries) throw std::invalid_argument("run: jobs x types x GPUs values needed");
-    if (tables.pay.size() != entries) throw std::invalid_argument("pay: jobs x types x GPUs values needed");
+    if (tables.open.size() != tables.gpus.size()) return "open: one value per type needed";
+    if (tables.run.size() != entries) return "run: jobs x types x GPUs values needed";
+    if (tables.pay.size() != entries) return "pay: jobs x types x GPUs values needed";
+    return std::nullopt;
 }
 
-void check(const Tables& tables) {
-    if (tables.most_gpus < 1 || tables.most_gpus > kMostGpus) {
-        throw std::invalid_argument("most_gpus = " + std::to_string(tables.most_gpus) + " is not in 1.." +
-                                    std::to_string(kMostGpus));
-    }
-    check_lengths(tables);
-    for (std::size_t v = 0; v < tables.gpus.size(); ++v) {
-        if (tables.gpus[v] < 1 || tables.gpus[v] > tables.most_gpus)
-            refuse("gpus", v, "= " + std::to_string(tables.gpus[v]) + " is not in 1..most_gpus");
-    }
-    check_finite(tables.open, "open");
-    check_finite(tables.wait, "wait");
+Fault check_runs(const Tables& tables) {
     for (std::size_t i = 0; i < tables.run.size(); ++i) {
         const bool runs = std::isfinite(tables.run[i]) && std::isfinite(tables.pay[i]);
         if (!runs && (tables.run[i] != kNever || tables.pay[i] != kNever))
-            refuse("run", i, "and pay: both finite, or both infinite");
+            return wrong("run", i, "and pay: both finite, or both infinite");
     }
     const std::size_t ways = tables.gpus.size() * index(tables.most_gpus);
     for (std::size_t j = 0; j < tables.wait.size(); ++j) {
         const auto runs = [](double cost) { return std::isfinite(cost); };
         if (std::ranges::none_of(tables.run.subspan(j * ways, ways), runs))
-            refuse("run", j, "is nowhere finite");
+            return wrong("run", j, "is nowhere finite");
     }
+    return std::nullopt;
 }
 
 }  // namespace
+
+Fault Problem::check(const Tables& tables) {
+    if (tables.most_gpus < 1 || tables.most_gpus > kMostGpus) {
+        return "most_gpus = " + std::to_string(tables.most_gpus) + " is not in 1.." +
+               std::to_string(kMostGpus);
+    }
+    if (auto fault = check_lengths(tables)) return fault;
+    for (std::size_t v = 0; v < tables.gpus.size(); ++v) {
+        if (tables.gpus[v] < 1 || tables.gpus[v] > tables.most_gpus)
+            return wrong("gpus", v, "= " + std::to_string(tables.gpus[v]) + " is not in 1..most_gpus");
+    }
+    if (auto fault = check_finite(tables.open, "open")) return fault;
+    if (auto fault = check_finite(tables.wait, "wait")) return fault;
+    return check_runs(tables);
+}
 
 Problem::Impl::Impl(const Tables& tables)
     : num_jobs(std::int32_t(tables.wait.size())),
@@ -98,7 +104,7 @@ double Problem::Impl::cost(const Node& node) const {
 }
 
 Problem::Problem(const Tables& tables) {
-    check(tables);
+    TOPOPLACE_ASSERT(!check(tables));
     impl_ = std::make_shared<const Impl>(tables);
 }
 

@@ -42,7 +42,4 @@ class Problem::Impl {
     std::vector<double> pay_;
 };
 
-// Throws std::invalid_argument for prices that are not one finite number per job.
-void check_price(const Problem::Impl& problem, std::span<const double> price);
-
 }  // namespace topoplace::capacity

@@ -6,7 +6,6 @@
 #include <cmath>
 #include <numeric>
 #include <ranges>
-#include <stdexcept>
 #include <string>
 
 #include "capacity/knapsack.hpp"
@@ -196,40 +195,42 @@ SearchResult Search::run() {
     return std::move(result_);
 }
 
-void check_start(const Problem::Impl& problem, const SearchParams& params) {
-    if (params.start.empty()) return;
-    const auto refuse = [](std::size_t i, const char* why) {
-        throw std::invalid_argument("start[" + std::to_string(i) + "] " + why);
+Fault check_start(const Problem::Impl& problem, const SearchParams& params) {
+    if (params.start.empty()) return std::nullopt;
+    const auto wrong = [](std::size_t i, const char* why) {
+        return "start[" + std::to_string(i) + "] " + why;
     };
-    if (params.start.size() != index(params.num_nodes))
-        throw std::invalid_argument("start: num_nodes nodes needed");
+    if (params.start.size() != index(params.num_nodes)) return "start: num_nodes nodes needed";
     std::vector<bool> runs(index(problem.num_jobs));
     for (std::size_t i = 0; i < params.start.size(); ++i) {
         const Node& node = params.start[i];
-        if (node.type < 0 || node.type >= problem.num_types) refuse(i, "has no type there is");
-        if (node.jobs.empty()) refuse(i, "has no job");
+        if (node.type < 0 || node.type >= problem.num_types) return wrong(i, "has no type there is");
+        if (node.jobs.empty()) return wrong(i, "has no job");
         std::int64_t left = problem.gpus[index(node.type)];
         for (const auto& [job, gpus] : node.jobs) {
             if (job < 0 || job >= problem.num_jobs || runs[index(job)])
-                refuse(i, "has a job twice, or one there is not");
-            if (gpus < 1 || (left -= gpus) < 0) refuse(i, "gives away more GPUs than it has, or none");
+                return wrong(i, "has a job twice, or one there is not");
+            if (gpus < 1 || (left -= gpus) < 0) return wrong(i, "gives away more GPUs than it has, or none");
             if (!std::isfinite(problem.gain(node.type, job)[index(gpus - 1)]))
-                refuse(i, "has a job that cannot run there");
+                return wrong(i, "has a job that cannot run there");
             runs[index(job)] = true;
         }
     }
+    return std::nullopt;
 }
 
 }  // namespace
 
+Fault check(const Problem& problem, const SearchParams& params) {
+    const std::int32_t jobs = problem.num_jobs();
+    if (params.num_nodes < 0 || params.num_nodes > jobs)
+        return "num_nodes = " + std::to_string(params.num_nodes) + " is not in 0.." + std::to_string(jobs);
+    return check_start(problem.impl(), params);
+}
+
 SearchResult search(const Problem& problem, const SearchParams& params) {
-    const Problem::Impl& impl = problem.impl();
-    if (params.num_nodes < 0 || params.num_nodes > impl.num_jobs) {
-        throw std::invalid_argument("num_nodes = " + std::to_string(params.num_nodes) + " is not in 0.." +
-                                    std::to_string(impl.num_jobs));
-    }
-    check_start(impl, params);
-    return Search(impl, params).run();
+    TOPOPLACE_ASSERT(!check(problem, params));
+    return Search(problem.impl(), params).run();
 }
 
 }  // namespace topoplace::capacity
