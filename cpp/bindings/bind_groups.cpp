@@ -56,7 +56,10 @@ GroupShares pack_groups(const Ints& parent, const Ints& room, const Ints& group_
     PackParams params = to_params(parent, room, group_parent, group_depth, own_tasks);
     params.balanced = balanced;
     params.stop = to_stop_condition(timeout, max_nodes);
-    const auto result = without_gil<PackResult>([&] { return groups::pack_groups(params); });
+    const auto result = without_gil<PackResult>([&] {
+        require(groups::check(params));
+        return groups::pack_groups(params);
+    });
     return py::make_tuple(result.found, to_rows(result.shares), result.complete, result.fewest, result.nodes);
 }
 
@@ -65,7 +68,7 @@ Fault verify_group_packing(const Ints& parent, const Ints& room, const Ints& gro
                            const Ints& shares) {
     PackParams params = to_params(parent, room, group_parent, group_depth, own_tasks);
     params.balanced = balanced;
-    groups::check_problem(params);
+    require(groups::check(params));
     return groups::verify_packing(params, to_shares(shares, "shares"));
 }
 
@@ -76,7 +79,10 @@ Moves repack_groups(const Ints& parent, const Ints& room, const Ints& group_pare
     const std::vector<Share> shares = to_shares(kept, "kept");
     params.kept = shares;
     params.problem.stop = to_stop_condition(timeout, max_nodes);
-    const auto result = without_gil<RepackResult>([&] { return groups::repack_groups(params); });
+    const auto result = without_gil<RepackResult>([&] {
+        require(groups::check(params));
+        return groups::repack_groups(params);
+    });
     return py::make_tuple(result.found, to_rows(result.shares), result.complete, result.moved, result.bound,
                           result.nodes);
 }
@@ -85,7 +91,7 @@ Fault verify_group_repacking(const Ints& parent, const Ints& room, const Ints& g
                              const Ints& group_depth, const Ints& own_tasks, const Ints& kept,
                              const Ints& shares, std::int64_t moved) {
     RepackParams params{.problem = to_params(parent, room, group_parent, group_depth, own_tasks)};
-    groups::check_problem(params.problem);
+    require(groups::check(params.problem));
     const std::vector<Share> before = to_shares(kept, "kept");
     params.kept = before;
     return groups::verify_repacking(params, to_shares(shares, "shares"), moved);

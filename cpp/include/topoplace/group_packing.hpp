@@ -57,11 +57,10 @@ struct PackResult {
     std::uint64_t nodes = 0;      // of the search
 };
 
-// Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
-PackResult pack_groups(const PackParams& params);
+// The parameter, the index and the value that is out of range.
+[[nodiscard]] Fault check(const PackParams& params);
 
-// Throws as `pack_groups` does for a problem that it does not take.
-void check_problem(const PackParams& params);
+PackResult pack_groups(const PackParams& params);
 
 // Checks a packing of a problem by the definition alone: all tasks of each group, inside one domain of its
 // depth, and no domain over its room. With `balanced`, no single task may be moved for more even shares.

@@ -35,7 +35,9 @@ struct RepackResult {
     std::uint64_t nodes = 0;  // of the search: minimum-cost flows
 };
 
-// Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
+// The parameter, the index and the value that is out of range.
+[[nodiscard]] Fault check(const RepackParams& params);
+
 RepackResult repack_groups(const RepackParams& params);
 
 // Checks a repacking by the definition alone: a packing of the problem that moves this many tasks.

@@ -7,22 +7,27 @@
 #include <vector>
 
 #include "graph/index.hpp"
-#include "groups/refusal.hpp"
+#include "groups/wrong.hpp"
+#include "topoplace/fault.hpp"
 
 namespace topoplace::groups {
 
 class Children {
   public:
-    // Node 0 has the parent -1, all others one of a smaller number; throws std::invalid_argument naming the
-    // parameter otherwise. `rule`: what is said of a node 0 with a parent.
-    Children(std::span<const std::int32_t> parent, const char* name, const char* rule)
-        : first_(parent.size() + 1, 0), children_(parent.size() - 1) {
-        if (parent[0] != kAbsent) refuse(name, 0, parent[0], rule);
+    // Node 0 has the parent -1, all others one of a smaller number. `rule`: what is said of a node 0 with a
+    // parent.
+    [[nodiscard]] static Fault check(std::span<const std::int32_t> parent, const char* name,
+                                     const char* rule) {
+        if (parent[0] != kAbsent) return wrong(name, 0, parent[0], rule);
         for (std::size_t i = 1; i < parent.size(); ++i) {
             if (parent[i] < 0 || index(parent[i]) >= i)
-                refuse(name, i, parent[i], "must be a smaller number");
-            ++first_[index(parent[i]) + 1];
+                return wrong(name, i, parent[i], "must be a smaller number");
         }
+        return std::nullopt;
+    }
+    explicit Children(std::span<const std::int32_t> parent)
+        : first_(parent.size() + 1, 0), children_(parent.size() - 1) {
+        for (const std::int32_t its : parent.subspan(1)) ++first_[index(its) + 1];
         std::partial_sum(first_.begin(), first_.end(), first_.begin());
         std::vector<std::size_t> next(first_);
         for (std::size_t i = 1; i < parent.size(); ++i) {

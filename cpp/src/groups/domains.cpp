@@ -4,30 +4,38 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <stdexcept>
 #include <tuple>
 
-#include "groups/refusal.hpp"
+#include "groups/wrong.hpp"
 
 namespace topoplace::groups {
 
-namespace {
-
-std::span<const std::int32_t> checked_parents(std::span<const std::int32_t> parent,
-                                              std::span<const std::int32_t> room) {
-    if (parent.empty()) throw std::invalid_argument("parent is empty: there must be a root");
-    if (room.size() != parent.size()) throw std::invalid_argument("room must have a number for each domain");
+Fault Domains::check(std::span<const std::int32_t> parent, std::span<const std::int32_t> room) {
+    if (parent.empty()) return "parent is empty: there must be a root";
+    if (room.size() != parent.size()) return "room must have a number for each domain";
     for (std::size_t i = 0; i < room.size(); ++i) {
-        if (room[i] < 0) refuse("room", i, room[i], "must not be negative");
+        if (room[i] < 0) return wrong("room", i, room[i], "must not be negative");
     }
-    return parent;
+    if (auto fault = Children::check(parent, "parent", "the root has none, -1")) return fault;
+    std::vector<std::int32_t> depth(parent.size(), 0);
+    std::vector<bool> is_leaf(parent.size(), true);
+    for (std::size_t i = 1; i < parent.size(); ++i) {
+        is_leaf[index(parent[i])] = false;
+        depth[i] = depth[index(parent[i])] + 1;
+        if (depth[i] > kMaxDepth)
+            return wrong("parent", i, parent[i], "the tree is deeper than 1000 domains");
+    }
+    const std::int32_t deepest = *std::max_element(depth.begin(), depth.end());
+    for (std::size_t i = 0; i < parent.size(); ++i) {
+        if (is_leaf[i] != (depth[i] == deepest))
+            return wrong("parent", i, parent[i], "all leaves must have the same depth");
+    }
+    return std::nullopt;
 }
 
-}  // namespace
-
 Domains::Domains(std::span<const std::int32_t> parent, std::span<const std::int32_t> room)
-    : parent_(parent.begin(), parent.end()),
-      children_(checked_parents(parent, room), "parent", "the root has none, -1") {
+    : parent_(parent.begin(), parent.end()), children_(parent) {
+    TOPOPLACE_ASSERT(!check(parent, room));
     read();
     add_up(room);
     sort_kinds();
@@ -35,16 +43,8 @@ Domains::Domains(std::span<const std::int32_t> parent, std::span<const std::int3
 
 void Domains::read() {
     depth_.assign(parent_.size(), 0);
-    for (std::size_t i = 1; i < parent_.size(); ++i) {
-        depth_[i] = depth_[index(parent_[i])] + 1;
-        if (depth_[i] > kMaxDepth) refuse("parent", i, parent_[i], "the tree is deeper than 1000 domains");
-    }
+    for (std::size_t i = 1; i < parent_.size(); ++i) depth_[i] = depth_[index(parent_[i])] + 1;
     leaf_depth_ = *std::max_element(depth_.begin(), depth_.end());
-    for (std::int32_t i = 0; i < size(); ++i) {
-        if (children_.of(i).empty() != is_leaf(i)) {
-            refuse("parent", index(i), parent(i), "all leaves must have the same depth");
-        }
-    }
 }
 
 void Domains::add_up(std::span<const std::int32_t> room) {

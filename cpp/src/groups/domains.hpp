@@ -13,7 +13,9 @@ namespace topoplace::groups {
 
 class Domains {
   public:
-    // Throws std::invalid_argument for a wrong parent or room.
+    // A wrong parent or room.
+    [[nodiscard]] static Fault check(std::span<const std::int32_t> parent,
+                                     std::span<const std::int32_t> room);
     Domains(std::span<const std::int32_t> parent, std::span<const std::int32_t> room);
 
     std::int32_t size() const { return static_cast<std::int32_t>(depth_.size()); }

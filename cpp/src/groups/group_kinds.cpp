@@ -4,40 +4,34 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <stdexcept>
 #include <tuple>
 
-#include "groups/refusal.hpp"
+#include "groups/wrong.hpp"
 
 namespace topoplace::groups {
 
-namespace {
-
-std::span<const std::int32_t> checked_groups(const PackParams& params) {
-    if (params.group_parent.empty()) throw std::invalid_argument("group_parent is empty: group 0 is the job");
-    if (params.group_depth.size() != params.group_parent.size()) {
-        throw std::invalid_argument("group_depth must have one for each group");
-    }
-    if (params.own_tasks.size() != params.group_parent.size()) {
-        throw std::invalid_argument("own_tasks must have a number for each group");
-    }
-    return params.group_parent;
-}
-
-}  // namespace
-
-GroupKinds::GroupKinds(const PackParams& params, std::int32_t leaf_depth)
-    : children_(checked_groups(params), "group_parent", "the job has none, -1") {
+Fault GroupKinds::check(const PackParams& params, std::int32_t leaf_depth) {
+    const auto& parent = params.group_parent;
     const auto& depth = params.group_depth;
-    if (depth[0] != 0) refuse("group_depth", 0, depth[0], "that of the job is 0");
+    if (parent.empty()) return "group_parent is empty: group 0 is the job";
+    if (depth.size() != parent.size()) return "group_depth must have one for each group";
+    if (params.own_tasks.size() != parent.size()) return "own_tasks must have a number for each group";
+    if (auto fault = Children::check(parent, "group_parent", "the job has none, -1")) return fault;
+    if (depth[0] != 0) return wrong("group_depth", 0, depth[0], "that of the job is 0");
+    std::int64_t tasks = 0;
     for (std::size_t i = 0; i < depth.size(); ++i) {
-        if (params.own_tasks[i] < 0) refuse("own_tasks", i, params.own_tasks[i], "must not be negative");
-        if (i > 0 && (depth[i] <= depth[index(params.group_parent[i])] || depth[i] > leaf_depth)) {
-            refuse("group_depth", i, depth[i], "must be more than the parent's and at most the leaves'");
-        }
+        if (params.own_tasks[i] < 0)
+            return wrong("own_tasks", i, params.own_tasks[i], "must not be negative");
+        if (i > 0 && (depth[i] <= depth[index(parent[i])] || depth[i] > leaf_depth))
+            return wrong("group_depth", i, depth[i],
+                         "must be more than the parent's and at most the leaves'");
+        tasks += params.own_tasks[i];
     }
-    sort_kinds(params);
+    if (tasks <= std::numeric_limits<std::int32_t>::max()) return std::nullopt;
+    return "own_tasks has more than 2**31 - 1 tasks in all";
 }
+
+GroupKinds::GroupKinds(const PackParams& params) : children_(params.group_parent) { sort_kinds(params); }
 
 void GroupKinds::sort_kinds(const PackParams& params) {
     using Inside = std::vector<std::pair<std::int32_t, std::int32_t>>;
@@ -55,9 +49,6 @@ void GroupKinds::sort_kinds(const PackParams& params) {
                                                        static_cast<std::int32_t>(kinds_.size()));
         of_[i] = found->second;
         if (is_new) kinds_.push_back({params.group_depth[i], size, std::move(inside)});
-    }
-    if (kinds_.back().size > std::numeric_limits<std::int32_t>::max()) {
-        throw std::invalid_argument("own_tasks has more than 2**31 - 1 tasks in all");
     }
 }
 

@@ -25,8 +25,9 @@ struct GroupKind {
 
 class GroupKinds {
   public:
-    // Throws std::invalid_argument for a wrong parent, depth or number of tasks.
-    GroupKinds(const PackParams& params, std::int32_t leaf_depth);
+    // A wrong parent, depth or number of tasks.
+    [[nodiscard]] static Fault check(const PackParams& params, std::int32_t leaf_depth);
+    explicit GroupKinds(const PackParams& params);
 
     std::size_t size() const { return kinds_.size(); }
     const GroupKind& operator[](std::int32_t kind) const { return kinds_[index(kind)]; }

@@ -14,7 +14,7 @@
 #include "groups/fewest_domains.hpp"
 #include "groups/fit.hpp"
 #include "groups/group_kinds.hpp"
-#include "groups/refusal.hpp"
+#include "groups/wrong.hpp"
 
 namespace topoplace::groups {
 namespace {
@@ -339,25 +339,27 @@ class Balancing {
     std::int64_t fixed_tasks_ = 0;  // that they take
 };
 
-void check_balanced(const PackParams& params, const Domains& domains) {
-    if (params.balanced < -1 || params.balanced > domains.leaf_depth()) {
-        throw std::invalid_argument("balanced = " + std::to_string(params.balanced) +
-                                    ": must be the depth of domains");
-    }
+// The depth of the leaves.
+std::int32_t leaf_depth_of(std::span<const std::int32_t> parent) {
+    std::int32_t depth = 0;
+    for (std::size_t i = parent.size() - 1; i > 0; i = index(parent[i])) ++depth;
+    return depth;
 }
 
 }  // namespace
 
-void check_problem(const PackParams& params) {
-    const Domains domains(params.parent, params.room);
-    const GroupKinds kinds(params, domains.leaf_depth());
-    check_balanced(params, domains);
+Fault check(const PackParams& params) {
+    if (auto fault = Domains::check(params.parent, params.room)) return fault;
+    const std::int32_t leaf_depth = leaf_depth_of(params.parent);
+    if (auto fault = GroupKinds::check(params, leaf_depth)) return fault;
+    if (params.balanced >= -1 && params.balanced <= leaf_depth) return std::nullopt;
+    return "balanced = " + std::to_string(params.balanced) + ": must be the depth of domains";
 }
 
 PackResult pack_groups(const PackParams& params) {
+    TOPOPLACE_ASSERT(!check(params));
     const Domains domains(params.parent, params.room);
-    const GroupKinds kinds(params, domains.leaf_depth());
-    check_balanced(params, domains);
+    const GroupKinds kinds(params);
     WorkMeter meter(params.stop);
     PackResult result;
     std::uint64_t work = kMostPairs;

@@ -6,7 +6,6 @@
 #include <map>
 #include <optional>
 #include <span>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -16,7 +15,7 @@
 #include "groups/group_kinds.hpp"
 #include "groups/homes.hpp"
 #include "groups/moves_flow.hpp"
-#include "groups/refusal.hpp"
+#include "groups/wrong.hpp"
 #include "topoplace/group_repacking.hpp"
 
 namespace topoplace::groups {
@@ -181,33 +180,36 @@ class Repacking {
     std::optional<Relaxed> best_{};
 };
 
-void check_kept(const RepackParams& params, const Domains& domains) {
-    if (params.problem.balanced != -1) {
-        throw std::invalid_argument("balanced = " + std::to_string(params.problem.balanced) + ": must be -1");
-    }
+}  // namespace
+
+Fault check(const RepackParams& params) {
+    const PackParams& problem = params.problem;
+    if (problem.balanced != -1) return "balanced = " + std::to_string(problem.balanced) + ": must be -1";
+    if (auto fault = check(problem)) return fault;
+    std::vector<bool> is_leaf(problem.parent.size(), true);
+    for (const std::int32_t parent : problem.parent.subspan(1)) is_leaf[index(parent)] = false;
     std::map<std::pair<std::int32_t, std::int32_t>, std::size_t> known;
-    std::vector<std::int64_t> sum(params.problem.own_tasks.size(), 0);
+    std::vector<std::int64_t> sum(problem.own_tasks.size(), 0);
     for (std::size_t i = 0; i < params.kept.size(); ++i) {
         const Share& share = params.kept[i];
         if (share.group < 0 || index(share.group) >= sum.size())
-            refuse("kept", i, share.group, "must be a group");
-        if (share.leaf < 0 || share.leaf >= domains.size() || !domains.is_leaf(share.leaf))
-            refuse("kept", i, share.leaf, "must be a leaf");
-        if (share.tasks <= 0) refuse("kept", i, share.tasks, "must be at least one task");
+            return wrong("kept", i, share.group, "must be a group");
+        if (share.leaf < 0 || index(share.leaf) >= is_leaf.size() || !is_leaf[index(share.leaf)])
+            return wrong("kept", i, share.leaf, "must be a leaf");
+        if (share.tasks <= 0) return wrong("kept", i, share.tasks, "must be at least one task");
         if (!known.try_emplace({share.group, share.leaf}, i).second)
-            refuse("kept", i, share.leaf, "the group has this leaf twice");
+            return wrong("kept", i, share.leaf, "the group has this leaf twice");
         sum[index(share.group)] += share.tasks;
-        if (sum[index(share.group)] > params.problem.own_tasks[index(share.group)])
-            refuse("kept", i, share.tasks, "more tasks than the group has");
+        if (sum[index(share.group)] > problem.own_tasks[index(share.group)])
+            return wrong("kept", i, share.tasks, "more tasks than the group has");
     }
+    return std::nullopt;
 }
 
-}  // namespace
-
 RepackResult repack_groups(const RepackParams& params) {
+    TOPOPLACE_ASSERT(!check(params));
     const Domains domains(params.problem.parent, params.problem.room);
-    const GroupKinds kinds(params.problem, domains.leaf_depth());
-    check_kept(params, domains);
+    const GroupKinds kinds(params.problem);
     return Repacking(params, domains, kinds).run();
 }
 
