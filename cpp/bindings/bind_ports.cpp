@@ -29,17 +29,19 @@ std::unique_ptr<PortNetwork> make_network(std::int32_t num_vertices, const Reals
                                           const Ints& segment_of, const Ints& domain, const Ints& uplink,
                                           const Ints& links, const Array<std::uint8_t>& is_slower,
                                           const Ints& access, const Ints& group, const Ints& lane) {
-    return std::make_unique<PortNetwork>(ports::NetworkParams{.num_vertices = num_vertices,
-                                                              .gb_per_s = as_span(gb_per_s),
-                                                              .entry = as_span(entry),
-                                                              .segment_of = as_span(segment_of),
-                                                              .domain = as_span(domain),
-                                                              .uplink = as_span(uplink),
-                                                              .links = as_span(links),
-                                                              .is_slower = as_span(is_slower),
-                                                              .access = as_span(access),
-                                                              .group = as_span(group),
-                                                              .lane = as_span(lane)});
+    const ports::NetworkParams params{.num_vertices = num_vertices,
+                                      .gb_per_s = as_span(gb_per_s),
+                                      .entry = as_span(entry),
+                                      .segment_of = as_span(segment_of),
+                                      .domain = as_span(domain),
+                                      .uplink = as_span(uplink),
+                                      .links = as_span(links),
+                                      .is_slower = as_span(is_slower),
+                                      .access = as_span(access),
+                                      .group = as_span(group),
+                                      .lane = as_span(lane)};
+    require(PortNetwork::check(params));
+    return std::make_unique<PortNetwork>(params);
 }
 
 std::vector<std::int32_t> route(const PortNetwork& network, std::int32_t from, std::int32_t to) {
@@ -56,9 +58,10 @@ Times rows_of(const std::vector<PhaseTime>& found) {
 
 Times times_of(const PortNetwork& network, const std::vector<std::int64_t>& phase_ends,
                const ports::Flows& flows, const FlowCounts* others) {
-    const auto found = without_gil<std::vector<PhaseTime>>(
-        [&] { return ports::phase_times(network, phase_ends, flows, others); });
-    return rows_of(found);
+    return rows_of(without_gil<std::vector<PhaseTime>>([&] {
+        require(ports::check(phase_ends, flows, network.num_vertices()));
+        return ports::phase_times(network, phase_ends, flows, others);
+    }));
 }
 
 Times phase_times(const PortNetwork& network, const std::vector<std::int64_t>& phase_ends, const Ints& from,
@@ -86,22 +89,31 @@ std::tuple<Times, bool, std::uint64_t> max_min_times(
                          .at_least = as_span(at_least)});
     }
     const StopCondition stop = to_stop_condition(timeout, max_nodes);
-    const auto found =
-        without_gil<ports::MaxMinTimes>([&] { return ports::max_min_times(network, given, stop); });
+    const auto found = without_gil<ports::MaxMinTimes>([&] {
+        require(ports::check(network, given));
+        return ports::max_min_times(network, given, stop);
+    });
     return {rows_of(found.phases), found.complete, found.nodes};
 }
 
 void add(FlowCounts& counts, const Ints& from, const Ints& to, const Reals& there, const Reals& back) {
-    counts.add({as_span(from), as_span(to), as_span(there), as_span(back)});
+    const ports::Flows flows{as_span(from), as_span(to), as_span(there), as_span(back)};
+    require(ports::check(flows, counts.network().num_vertices()));
+    counts.add(flows);
 }
 
 void remove(FlowCounts& counts, const Ints& from, const Ints& to, const Reals& there, const Reals& back) {
-    counts.remove({as_span(from), as_span(to), as_span(there), as_span(back)});
+    const ports::Flows flows{as_span(from), as_span(to), as_span(there), as_span(back)};
+    require(ports::check(flows, counts.network().num_vertices()));
+    require(counts.remove(flows));
 }
 
 py::array_t<double> counted(const FlowCounts& counts, const Ints& hops, double most) {
     std::vector<double> found;
-    for (const std::int32_t hop : as_span(hops)) found.push_back(counts.counted(hop, most));
+    for (const std::int32_t hop : as_span(hops)) {
+        require(counts.check(hop));
+        found.push_back(counts.counted(hop, most));
+    }
     return to_row(std::move(found));
 }
 
@@ -113,8 +125,10 @@ std::tuple<py::array_t<std::int32_t>, py::array_t<double>, py::array_t<double>> 
     const ports::Flows flows{as_span(from), as_span(to), as_span(there), as_span(back)};
     const auto size = static_cast<std::int32_t>(sets.shape(1));
     const StopCondition stop = to_stop_condition({});
-    const auto found = without_gil<std::vector<ports::Order>>(
-        [&] { return ports::best_orders(network, phase_ends, flows, size, as_span(sets), stop); });
+    const auto found = without_gil<std::vector<ports::Order>>([&] {
+        require(ports::check(network, phase_ends, flows, size, as_span(sets)));
+        return ports::best_orders(network, phase_ends, flows, size, as_span(sets), stop);
+    });
     std::vector<std::int32_t> vertices;
     std::vector<double> seconds, port_seconds;
     for (const ports::Order& one : found) {

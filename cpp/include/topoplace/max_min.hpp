@@ -34,8 +34,10 @@ struct MaxMinTimes {
     std::uint64_t nodes = 0;  // of `WorkMeter`, one for each moment at least
 };
 
-// Jobs that share no port with the first one, nor with one that does, and so on, are left out. Throws
-// std::invalid_argument for flows that are none, or `at_least` of another length, negative or not finite.
+// No job, flows that are none, or `at_least` of another length, negative or not finite.
+[[nodiscard]] Fault check(const PortNetwork& network, std::span<const SharingJob> jobs);
+
+// Jobs that share no port with the first one, nor with one that does, and so on, are left out.
 MaxMinTimes max_min_times(const PortNetwork& network, std::span<const SharingJob> jobs,
                           const StopCondition& stop = {});
 

@@ -16,6 +16,7 @@
 #include <span>
 #include <vector>
 
+#include "topoplace/fault.hpp"
 #include "topoplace/stop_condition.hpp"
 
 namespace topoplace::ports {
@@ -50,6 +51,11 @@ struct Flows {
     std::span<const double> back{};
 };
 
+// A phase that does not end at a flow, a flow between what is none of `count` vertices or tasks, or GB that
+// are negative or not finite. The second one takes flows of any phase.
+[[nodiscard]] Fault check(std::span<const std::int64_t> phase_ends, const Flows& flows, std::int32_t count);
+[[nodiscard]] Fault check(const Flows& flows, std::int32_t count);
+
 // One direction of a port: 2 * port, or 2 * port + 1 for what comes back to the vertices below it.
 using Hop = std::int32_t;
 
@@ -61,7 +67,8 @@ struct PhaseTime {
 
 class PortNetwork {
   public:
-    // Throws std::invalid_argument naming the parameter, the index and the value that is out of range.
+    // The parameter, the index and the value that is out of range.
+    [[nodiscard]] static Fault check(const NetworkParams& params);
     explicit PortNetwork(const NetworkParams& params);
 
     std::int32_t num_vertices() const { return num_vertices_; }
@@ -126,6 +133,9 @@ struct Order {
     double seconds = 0.0;
     double port_seconds = 0.0;  // of all ports and phases
 };
+// `sets` that are no rows of vertices, or flows between what is no task.
+[[nodiscard]] Fault check(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
+                          const Flows& flows, std::int32_t size, std::span<const std::int32_t> sets);
 std::vector<Order> best_orders(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
                                const Flows& flows, std::int32_t size, std::span<const std::int32_t> sets,
                                const StopCondition& stop = {});
@@ -136,13 +146,15 @@ class FlowCounts {
     explicit FlowCounts(const PortNetwork& network)
         : network_(network), sizes_(2 * static_cast<std::size_t>(network.num_ports())) {}
 
-    // What has no path counts nowhere. Both throw std::invalid_argument for flows that are none, and `remove`
-    // for flows that were not added, of which it has removed those before.
-    void add(const Flows& flows) { change(flows, 1); }
-    void remove(const Flows& flows) { change(flows, -1); }
+    const PortNetwork& network() const { return network_; }
 
-    // GB of all flows on a hop, each up to `most`. Throws std::invalid_argument for a hop that does not
-    // exist.
+    // What has no path counts nowhere. A fault where flows were not added, of which those before are removed.
+    void add(const Flows& flows) { change(flows, 1); }
+    [[nodiscard]] Fault remove(const Flows& flows);
+
+    // A hop that does not exist.
+    [[nodiscard]] Fault check(Hop hop) const;
+    // GB of all flows on a hop, each up to `most`.
     double counted(Hop hop, double most) const;
 
   private:
@@ -151,8 +163,9 @@ class FlowCounts {
         std::int64_t flows = 0;
     };
 
-    void change(const Flows& flows, std::int64_t sign);
-    void put(Hop hop, double gigabytes, std::int64_t sign);
+    // Both are false where flows were not there to be removed.
+    bool change(const Flows& flows, std::int64_t sign);
+    bool put(Hop hop, double gigabytes, std::int64_t sign);
 
     const PortNetwork& network_;
     std::vector<std::vector<Size>> sizes_;  // of each hop, ascending

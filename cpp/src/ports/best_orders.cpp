@@ -1,7 +1,6 @@
 // Orders of tasks on sets of vertices: the best of a few vertices, else improved by swaps of two tasks.
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
 #include "ports/loads.hpp"
@@ -157,25 +156,25 @@ class Orders {
     std::vector<std::int32_t> order_;
 };
 
-void check_sets(const PortNetwork& network, std::int32_t size, std::span<const std::int32_t> sets) {
-    if (size < 1 || sets.size() % static_cast<std::size_t>(size) != 0) {
-        throw std::invalid_argument("sets are not rows of " + std::to_string(size));
-    }
+}  // namespace
+
+Fault check(const PortNetwork& network, std::span<const std::int64_t> phase_ends, const Flows& flows,
+            std::int32_t size, std::span<const std::int32_t> sets) {
+    if (size < 1 || sets.size() % static_cast<std::size_t>(size) != 0)
+        return "sets are not rows of " + std::to_string(size);
     for (std::size_t i = 0; i < sets.size(); ++i) {
         if (sets[i] >= 0 && sets[i] < network.num_vertices()) continue;
-        throw std::invalid_argument("sets[" + std::to_string(i / static_cast<std::size_t>(size)) + ", " +
-                                    std::to_string(i % static_cast<std::size_t>(size)) +
-                                    "] = " + std::to_string(sets[i]) + ": out of range");
+        return "sets[" + std::to_string(i / static_cast<std::size_t>(size)) + ", " +
+               std::to_string(i % static_cast<std::size_t>(size)) + "] = " + std::to_string(sets[i]) +
+               ": out of range";
     }
+    return check(phase_ends, flows, size);
 }
-
-}  // namespace
 
 std::vector<Order> best_orders(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
                                const Flows& flows, std::int32_t size, std::span<const std::int32_t> sets,
                                const StopCondition& stop) {
-    check_sets(network, size, sets);
-    check_flows(phase_ends, flows, size);
+    TOPOPLACE_ASSERT(!check(network, phase_ends, flows, size, sets));
     Orders orders(network, phase_ends, flows, static_cast<std::size_t>(size), stop);
     std::vector<Order> found;
     for (std::size_t i = 0; i < sets.size(); i += static_cast<std::size_t>(size)) {

@@ -11,11 +11,6 @@
 
 namespace topoplace::ports {
 
-// Throws std::invalid_argument naming a phase that does not end at a flow, a flow between what is none of
-// `count` vertices or tasks, or GB that are negative or not finite. The second one takes flows of any phase.
-void check_flows(std::span<const std::int64_t> phase_ends, const Flows& flows, std::int32_t count);
-void check_flows(const Flows& flows, std::int32_t count);
-
 // Calls put(hop, GB) for all that a flow passes, both ways; false where one of them has no path.
 template <class Put>
 bool put_both_ways(const PortNetwork& network, std::int32_t from, std::int32_t to, double there, double back,

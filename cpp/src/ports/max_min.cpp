@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
 #include "ports/fair_rates.hpp"
@@ -18,17 +17,18 @@ constexpr double kNothing = 1e-9;  // share of its GB that a stream may have lef
 constexpr double kSameMoment = 1 + 1e-12;
 constexpr std::uint64_t kStepsPerHop = 50;  // of `WorkMeter`, each a fifth of a nanosecond
 
-void check_job(const SharingJob& job, const PortNetwork& network) {
-    check_flows(job.phase_ends, job.flows, network.num_vertices());
+Fault check_job(const SharingJob& job, const PortNetwork& network) {
+    if (auto fault = check(job.phase_ends, job.flows, network.num_vertices())) return fault;
     if (!job.at_least.empty() && job.at_least.size() != job.phase_ends.size()) {
-        throw std::invalid_argument("at_least has " + std::to_string(job.at_least.size()) + " entries, not " +
-                                    std::to_string(job.phase_ends.size()));
+        return "at_least has " + std::to_string(job.at_least.size()) + " entries, not " +
+               std::to_string(job.phase_ends.size());
     }
     for (std::size_t i = 0; i < job.at_least.size(); ++i) {
         if (job.at_least[i] >= 0.0 && job.at_least[i] < kInfinity) continue;
-        throw std::invalid_argument("at_least[" + std::to_string(i) + "] = " +
-                                    std::to_string(job.at_least[i]) + ": not a finite number of 0 or above");
+        return "at_least[" + std::to_string(i) + "] = " + std::to_string(job.at_least[i]) +
+               ": not a finite number of 0 or above";
     }
+    return std::nullopt;
 }
 
 // ---- which jobs count -----------------------------------------------------------------------------------
@@ -218,10 +218,17 @@ class Sharing {
 
 }  // namespace
 
+Fault check(const PortNetwork& network, std::span<const SharingJob> jobs) {
+    if (jobs.empty()) return "jobs is empty";
+    for (const SharingJob& job : jobs) {
+        if (auto fault = check_job(job, network)) return fault;
+    }
+    return std::nullopt;
+}
+
 MaxMinTimes max_min_times(const PortNetwork& network, std::span<const SharingJob> jobs,
                           const StopCondition& stop) {
-    if (jobs.empty()) throw std::invalid_argument("jobs is empty");
-    for (const SharingJob& job : jobs) check_job(job, network);
+    TOPOPLACE_ASSERT(!check(network, jobs));
     return Sharing(network, connected_to_first(network, jobs), stop).times();
 }
 

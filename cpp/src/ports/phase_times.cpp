@@ -1,5 +1,4 @@
 // The time of the flows of each phase, and the checks of flows.
-#include <stdexcept>
 #include <string>
 #include <tuple>
 
@@ -9,51 +8,48 @@ namespace topoplace::ports {
 namespace {
 
 template <class T>
-[[noreturn]] void refuse(const char* name, std::size_t i, T value, const std::string& rule) {
-    throw std::invalid_argument(std::string(name) + "[" + std::to_string(i) + "] = " + std::to_string(value) +
-                                ": " + rule);
+std::string wrong(const char* name, std::size_t i, T value, const std::string& rule) {
+    return std::string(name) + "[" + std::to_string(i) + "] = " + std::to_string(value) + ": " + rule;
 }
 
-void check_ends(std::span<const std::int64_t> phase_ends, std::size_t count) {
+Fault check_ends(std::span<const std::int64_t> phase_ends, std::size_t count) {
     std::int64_t last = 0;
     for (std::size_t i = 0; i < phase_ends.size(); ++i) {
-        if (phase_ends[i] < last) refuse("phase_ends", i, phase_ends[i], "descends");
+        if (phase_ends[i] < last) return wrong("phase_ends", i, phase_ends[i], "descends");
         last = phase_ends[i];
     }
-    if (static_cast<std::size_t>(last) != count) {
-        throw std::invalid_argument("phase_ends ends at " + std::to_string(last) + " of " +
-                                    std::to_string(count) + " flows");
-    }
+    if (static_cast<std::size_t>(last) == count) return std::nullopt;
+    return "phase_ends ends at " + std::to_string(last) + " of " + std::to_string(count) + " flows";
 }
 
 }  // namespace
 
-void check_flows(std::span<const std::int64_t> phase_ends, const Flows& flows, std::int32_t count) {
-    check_flows(flows, count);
-    check_ends(phase_ends, flows.from.size());
+Fault check(std::span<const std::int64_t> phase_ends, const Flows& flows, std::int32_t count) {
+    if (auto fault = check(flows, count)) return fault;
+    return check_ends(phase_ends, flows.from.size());
 }
 
-void check_flows(const Flows& flows, std::int32_t count) {
+Fault check(const Flows& flows, std::int32_t count) {
     const std::size_t number = flows.from.size();
-    if (flows.to.size() != number || flows.there.size() != number || flows.back.size() != number) {
-        throw std::invalid_argument("start, end, there and back differ in length");
-    }
+    if (flows.to.size() != number || flows.there.size() != number || flows.back.size() != number)
+        return "start, end, there and back differ in length";
     for (const auto& [values, name] : {std::tuple(flows.from, "start"), std::tuple(flows.to, "end")}) {
         for (std::size_t i = 0; i < number; ++i) {
-            if (values[i] < 0 || values[i] >= count) refuse(name, i, values[i], "out of range");
+            if (values[i] < 0 || values[i] >= count) return wrong(name, i, values[i], "out of range");
         }
     }
     for (const auto& [values, name] : {std::tuple(flows.there, "there"), std::tuple(flows.back, "back")}) {
         for (std::size_t i = 0; i < number; ++i) {
             const bool is_good = values[i] >= 0.0 && values[i] < std::numeric_limits<double>::infinity();
-            if (!is_good) refuse(name, i, values[i], "not a finite number of 0 or above");
+            if (!is_good) return wrong(name, i, values[i], "not a finite number of 0 or above");
         }
     }
+    return std::nullopt;
 }
 
 std::vector<PhaseTime> phase_times(const PortNetwork& network, std::span<const std::int64_t> phase_ends,
                                    const Flows& flows, const FlowCounts* others) {
-    check_flows(phase_ends, flows, network.num_vertices());
+    TOPOPLACE_ASSERT(!check(phase_ends, flows, network.num_vertices()));
     Loads loads(network, others);
     std::vector<PhaseTime> times;
     std::size_t i = 0;

@@ -2,78 +2,60 @@
 #include "topoplace/port_network.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <stdexcept>
 #include <string>
 
 namespace topoplace::ports {
 namespace {
 
-[[noreturn]] void refuse(const char* name, std::size_t i, const std::string& value, const char* rule) {
-    throw std::invalid_argument(std::string(name) + "[" + std::to_string(i) + "] = " + value + ": " + rule);
+std::string wrong(const char* name, std::size_t i, const std::string& value, const char* rule) {
+    return std::string(name) + "[" + std::to_string(i) + "] = " + value + ": " + rule;
 }
 
-void check_size(const char* name, std::size_t size, std::size_t expected) {
-    if (size != expected) {
-        throw std::invalid_argument(std::string(name) + " has " + std::to_string(size) + " entries, not " +
-                                    std::to_string(expected));
+// So many, each from `low` to below `count`.
+struct Entries {
+    const char* name;
+    std::span<const std::int32_t> values;
+    std::size_t size;
+    std::int32_t low;
+    std::size_t count;
+};
+
+Fault check_entries(const Entries& given) {
+    const auto& [name, values, size, low, count] = given;
+    if (values.size() != size) {
+        return std::string(name) + " has " + std::to_string(values.size()) + " entries, not " +
+               std::to_string(size);
     }
-}
-
-void check_range(const char* name, std::span<const std::int32_t> values, std::int32_t low,
-                 std::size_t count) {
     for (std::size_t i = 0; i < values.size(); ++i) {
-        if (values[i] < low || (values[i] >= 0 && static_cast<std::size_t>(values[i]) >= count)) {
-            refuse(name, i, std::to_string(values[i]), "out of range");
-        }
+        if (values[i] < low || (values[i] >= 0 && static_cast<std::size_t>(values[i]) >= count))
+            return wrong(name, i, std::to_string(values[i]), "out of range");
     }
+    return std::nullopt;
 }
 
-void check_links(const NetworkParams& params) {
+Fault check_links(const NetworkParams& params) {
     const auto links = params.links;
+    const auto n = static_cast<std::size_t>(params.num_vertices);
+    if (links.size() != params.is_slower.size() * 3) {
+        return "links has " + std::to_string(links.size()) + " entries, not " +
+               std::to_string(params.is_slower.size() * 3);
+    }
+    for (std::size_t i = 0; i < links.size(); ++i) {
+        const std::size_t count = i % 3 == 2 ? params.gb_per_s.size() : n;
+        if (links[i] < 0 || static_cast<std::size_t>(links[i]) >= count)
+            return wrong("links", i / 3, std::to_string(links[i]), "out of range");
+    }
     for (std::size_t i = 0; i < links.size(); i += 3) {
         const bool repeats =
             i > 0 && (links[i] < links[i - 3] || (links[i] == links[i - 3] && links[i + 1] <= links[i - 2]));
         if (links[i] >= links[i + 1] || repeats) {
-            refuse("links", i / 3, std::to_string(links[i]) + ", " + std::to_string(links[i + 1]),
-                   "pairs are ascending and sorted");
+            return wrong("links", i / 3, std::to_string(links[i]) + ", " + std::to_string(links[i + 1]),
+                         "pairs are ascending and sorted");
         }
     }
-}
-
-void check(const NetworkParams& params) {
-    if (params.num_vertices < 0) refuse("num_vertices", 0, std::to_string(params.num_vertices), "below 0");
-    const auto n = static_cast<std::size_t>(params.num_vertices);
-    const std::size_t levels = params.segment_of.size(), ports = params.gb_per_s.size();
-    const std::size_t segments = n == 0 ? 0 : params.entry.size() / n;
-    check_size("entry", params.entry.size(), segments * n);
-    check_size("domain", params.domain.size(), levels * n);
-    check_size("uplink", params.uplink.size(), levels * n);
-    check_size("links", params.links.size(), params.is_slower.size() * 3);
-    check_range("segment_of", params.segment_of, 0, segments);
-    if (!std::ranges::is_sorted(params.segment_of)) throw std::invalid_argument("segment_of is not sorted");
-    check_range("entry", params.entry, kNone, ports);
-    check_range("uplink", params.uplink, kNone, ports);
-    check_range("domain", params.domain, kNone, static_cast<std::size_t>(INT32_MAX));
-    if (!params.access.empty()) check_size("access", params.access.size(), n);
-    check_range("access", params.access, kNone, ports);
-    if (!params.group.empty() || !params.lane.empty()) {
-        check_size("group", params.group.size(), n);
-        check_size("lane", params.lane.size(), n);
-        check_range("group", params.group, kNone, static_cast<std::size_t>(INT32_MAX));
-        check_range("lane", params.lane, kNone, static_cast<std::size_t>(INT32_MAX));
-    }
-    for (std::size_t i = 0; i < params.links.size(); ++i) {
-        const std::int32_t value = params.links[i];
-        if (value >= 0 && static_cast<std::size_t>(value) < (i % 3 == 2 ? ports : n)) continue;
-        refuse("links", i / 3, std::to_string(value), "out of range");
-    }
-    check_links(params);
-    for (std::size_t i = 0; i < ports; ++i) {
-        if (!(params.gb_per_s[i] >= 0.0) || std::isinf(params.gb_per_s[i])) {
-            refuse("gb_per_s", i, std::to_string(params.gb_per_s[i]), "not a finite number of 0 or above");
-        }
-    }
+    return std::nullopt;
 }
 
 template <class T>
@@ -83,8 +65,39 @@ std::vector<T> copy_of(std::span<const T> values) {
 
 }  // namespace
 
+Fault PortNetwork::check(const NetworkParams& params) {
+    if (params.num_vertices < 0)
+        return wrong("num_vertices", 0, std::to_string(params.num_vertices), "below 0");
+    const auto n = static_cast<std::size_t>(params.num_vertices);
+    const std::size_t levels = params.segment_of.size(), ports = params.gb_per_s.size();
+    const std::size_t segments = n == 0 ? 0 : params.entry.size() / n;
+    const std::size_t lanes = params.group.empty() && params.lane.empty() ? 0 : n;
+    constexpr auto kMost = static_cast<std::size_t>(INT32_MAX);
+    const std::array<Entries, 7> given{{
+        {"entry", params.entry, segments * n, kNone, ports},
+        {"segment_of", params.segment_of, levels, 0, segments},
+        {"domain", params.domain, levels * n, kNone, kMost},
+        {"uplink", params.uplink, levels * n, kNone, ports},
+        {"access", params.access, params.access.empty() ? 0 : n, kNone, ports},
+        {"group", params.group, lanes, kNone, kMost},
+        {"lane", params.lane, lanes, kNone, kMost},
+    }};
+    for (const Entries& entries : given) {
+        if (auto fault = check_entries(entries)) return fault;
+    }
+    if (!std::ranges::is_sorted(params.segment_of)) return "segment_of is not sorted";
+    if (auto fault = check_links(params)) return fault;
+    for (std::size_t i = 0; i < ports; ++i) {
+        if (!(params.gb_per_s[i] >= 0.0) || std::isinf(params.gb_per_s[i])) {
+            return wrong("gb_per_s", i, std::to_string(params.gb_per_s[i]),
+                         "not a finite number of 0 or above");
+        }
+    }
+    return std::nullopt;
+}
+
 PortNetwork::PortNetwork(const NetworkParams& params) : num_vertices_(params.num_vertices) {
-    check(params);
+    TOPOPLACE_ASSERT(!check(params));
     gb_per_s_ = copy_of(params.gb_per_s);
     entry_ = copy_of(params.entry);
     segment_of_ = copy_of(params.segment_of);
