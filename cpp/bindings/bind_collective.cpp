@@ -211,6 +211,7 @@ std::unique_ptr<collective::RingRates> make_ring_rates(const RingNetwork& networ
         .class_of = class_of, .rules = std::move(rules), .slower = std::move(slower)};
     if (per_unit.size() != params.per_unit.size()) throw std::invalid_argument("per_unit has not 16 entries");
     std::ranges::copy(per_unit, params.per_unit.begin());
+    require(collective::RingRates::check(network, params));
     return std::make_unique<collective::RingRates>(network, params);
 }
 

@@ -51,7 +51,10 @@ GangMapped map_gang(const traffic::CollectiveNetwork& network, const Collectives
     params.work = work;
     params.items.moves = moves;
     params.items.stop = to_stop_condition(timeout);
-    auto found = without_gil<GangResult>([&] { return gang_mapping::map_gang(params); });
+    auto found = without_gil<GangResult>([&] {
+        require(gang_mapping::check(params));
+        return gang_mapping::map_gang(params);
+    });
     return {found.found,    to_row(std::move(found.vertex_of)),
             found.seconds,  found.port_seconds,
             found.complete, found.work};
@@ -62,8 +65,10 @@ Fault verify_gang(const traffic::CollectiveNetwork& network, const CollectivesHa
                   const Array<std::int32_t>& vertex_of, double seconds, double port_seconds) {
     GangParams params = to_gang(network, job, tree, items, gang);
     params.others = others_of(others);
-    return without_gil<Fault>(
-        [&] { return gang_mapping::verify_gang(params, as_span(vertex_of), seconds, port_seconds); });
+    return without_gil<Fault>([&] {
+        require(gang_mapping::check(params));
+        return gang_mapping::verify_gang(params, as_span(vertex_of), seconds, port_seconds);
+    });
 }
 
 }  // namespace

@@ -46,8 +46,7 @@ std::unique_ptr<CollectiveNetwork> make_collective_network(
     const ports::PortNetwork& network, const std::vector<Ints>& places, const std::vector<Reals>& rings,
     const Flags& has_links, const Ints& rates_of, const std::vector<const collective::RingRates*>& rates) {
     if (places.size() != 7 || rings.size() != 3) throw std::invalid_argument("places or rings are missing");
-    return std::make_unique<CollectiveNetwork>(
-        network, traffic::CollectiveNetworkParams{.machine = as_span(places[0]),
+    const traffic::CollectiveNetworkParams params{.machine = as_span(places[0]),
                                                   .local = as_span(places[1]),
                                                   .domain = as_span(places[2]),
                                                   .adapter = as_span(places[3]),
@@ -59,7 +58,9 @@ std::unique_ptr<CollectiveNetwork> make_collective_network(
                                                   .most_reduced = as_span(rings[2]),
                                                   .has_links = as_span(has_links),
                                                   .rates_of = as_span(rates_of),
-                                                  .rates = rates});
+                                                  .rates = rates};
+    require(CollectiveNetwork::check(network, params));
+    return std::make_unique<CollectiveNetwork>(network, params);
 }
 
 Rings row_of(const JobFlows::Rings& rings) {
@@ -70,6 +71,7 @@ std::vector<PhaseRow> traffic_times(const CollectiveNetwork& network, const Coll
                                     const Ints& vertex_of, bool planned, const ports::FlowCounts* others) {
     JobFlows flows;
     const auto times = without_gil<std::vector<ports::PhaseTime>>([&] {
+        require(traffic::check(network, job.view(), as_span(vertex_of)));
         flows = traffic::flows_of(network, job.view(), as_span(vertex_of), planned);
         return ports::phase_times(network.ports(), flows.phase_ends, flows.flows(), others);
     });
@@ -97,8 +99,10 @@ std::tuple<std::vector<std::int64_t>, py::array_t<std::int32_t>, py::array_t<std
            py::array_t<double>, py::array_t<double>, std::vector<Rings>>
 flows_of(const CollectiveNetwork& network, const CollectivesHandle& job, const Ints& vertex_of,
          bool planned) {
-    auto found = without_gil<JobFlows>(
-        [&] { return traffic::flows_of(network, job.view(), as_span(vertex_of), planned); });
+    auto found = without_gil<JobFlows>([&] {
+        require(traffic::check(network, job.view(), as_span(vertex_of)));
+        return traffic::flows_of(network, job.view(), as_span(vertex_of), planned);
+    });
     std::vector<Rings> rings;
     for (const JobFlows::Rings& one : found.rings) rings.push_back(row_of(one));
     return {std::move(found.phase_ends),    to_row(std::move(found.from)), to_row(std::move(found.to)),

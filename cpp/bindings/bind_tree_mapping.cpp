@@ -27,7 +27,10 @@ TreeMapped map_to_tree(const Tree& tree, const Items& items, std::uint64_t seed,
     params.seed = seed;
     params.moves = moves;
     params.stop = to_stop_condition(timeout);
-    auto found = without_gil<TreeMapResult>([&] { return tree_mapping::map_to_tree(params); });
+    auto found = without_gil<TreeMapResult>([&] {
+        require(tree_mapping::check(params));
+        return tree_mapping::map_to_tree(params);
+    });
     return {found.found,   to_row(std::move(found.leaf_of)),
             found.seconds, found.port_seconds,
             found.bound,   found.complete,
@@ -36,13 +39,18 @@ TreeMapped map_to_tree(const Tree& tree, const Items& items, std::uint64_t seed,
 
 std::pair<double, py::array_t<double>> tree_bound(const Tree& tree, const Items& items) {
     const TreeMapParams params = to_params(tree, items);
-    auto found = without_gil<tree_mapping::TreeBound>([&] { return tree_mapping::tree_bound(params); });
+    auto found = without_gil<tree_mapping::TreeBound>([&] {
+        require(tree_mapping::check(params));
+        return tree_mapping::tree_bound(params);
+    });
     return {found.seconds, to_row(std::move(found.phases))};
 }
 
 Fault verify_tree_mapping(const Tree& tree, const Items& items, const Ints& leaf_of, double seconds,
                           double port_seconds) {
-    return tree_mapping::verify_tree_mapping(to_params(tree, items), as_span(leaf_of),
+    const TreeMapParams params = to_params(tree, items);
+    require(tree_mapping::check(params));
+    return tree_mapping::verify_tree_mapping(params, as_span(leaf_of),
                                              {.seconds = seconds, .port_seconds = port_seconds});
 }
 

@@ -45,8 +45,11 @@ struct GangResult {
     std::uint64_t work = 0;  // hops that were loaded
 };
 
-// Throws std::invalid_argument naming the parameter, the index and the value that is out of range. A search
-// that is stopped has one mapping at least, and knows its times unless that takes more than 2^20 hops.
+// The parameter, the index and the value that is out of range.
+[[nodiscard]] Fault check(const GangParams& params);
+
+// A search that is stopped has one mapping at least, and knows its times unless that takes more than 2^20
+// hops.
 GangResult map_gang(const GangParams& params);
 
 // Checks a mapping by the definition alone: every task on a place of its own, those of an item on one leaf

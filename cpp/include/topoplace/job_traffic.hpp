@@ -64,8 +64,10 @@ struct JobCollectives {
 
 class CollectiveNetwork {
   public:
-    // The network of ports and the rates have to outlive it. Throws std::invalid_argument naming the
-    // parameter, the index and the value that is out of range.
+    // The parameter, the index and the value that is out of range.
+    [[nodiscard]] static Fault check(const ports::PortNetwork& network,
+                                     const CollectiveNetworkParams& params);
+    // The network of ports and the rates have to outlive it.
     CollectiveNetwork(const ports::PortNetwork& network, const CollectiveNetworkParams& params);
 
     struct Vertex {
@@ -108,9 +110,12 @@ struct JobFlows {
     ports::Flows flows() const { return {from, to, there, back}; }
 };
 
+// The parameter, the index and the value that is out of range.
+[[nodiscard]] Fault check(const CollectiveNetwork& network, const JobCollectives& job,
+                          std::span<const std::int32_t> vertex_of);
+
 // What the collectives of a job send, with task i on vertex `vertex_of[i]`. Without `planned`, there are
-// neither rings inside domains nor channels: every ring passes ports in the order of its tasks. Throws
-// std::invalid_argument naming the parameter, the index and the value that is out of range.
+// neither rings inside domains nor channels: every ring passes ports in the order of its tasks.
 JobFlows flows_of(const CollectiveNetwork& network, const JobCollectives& job,
                   std::span<const std::int32_t> vertex_of, bool planned = true);
 

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "topoplace/fault.hpp"
 #include "topoplace/ring_packing.hpp"
 
 namespace topoplace::collective {
@@ -28,7 +29,9 @@ struct RingRatesParams {
 
 class RingRates {
   public:
-    // The network has to outlive it. Throws std::invalid_argument naming what is out of range.
+    // What is out of range.
+    [[nodiscard]] static Fault check(const RingNetwork& network, const RingRatesParams& params);
+    // The network has to outlive it.
     RingRates(const RingNetwork& network, const RingRatesParams& params);
 
     std::int32_t num_terminals() const { return network_.num_terminals(); }

@@ -72,8 +72,10 @@ struct TreeTime {
     double port_seconds = 0.0;
 };
 
-// Throws std::invalid_argument naming the parameter, the index and the value that is out of range. A search
-// that is stopped has one mapping at least.
+// The parameter, the index and the value that is out of range.
+[[nodiscard]] Fault check(const TreeMapParams& params);
+
+// A search that is stopped has one mapping at least.
 TreeMapResult map_to_tree(const TreeMapParams& params);
 
 // The time of a mapping of every item to a leaf, by the definition alone.

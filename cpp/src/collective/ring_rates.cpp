@@ -2,12 +2,23 @@
 #include "topoplace/ring_rates.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 
 #include "graph/index.hpp"
 
 namespace topoplace::collective {
+
+Fault RingRates::check(const RingNetwork& network, const RingRatesParams& params) {
+    const auto& class_of = params.class_of;
+    if (class_of.size() != index(network.num_terminals()) || params.rules.size() != params.slower.size())
+        return "class_of has not one class for each terminal, or one has no slower rules";
+    for (std::size_t i = 0; i < class_of.size(); ++i) {
+        if (class_of[i] >= 0 && index(class_of[i]) < params.rules.size()) continue;
+        return "class_of[" + std::to_string(i) + "] = " + std::to_string(class_of[i]) +
+               ": there is no such class";
+    }
+    return std::nullopt;
+}
 
 RingRates::RingRates(const RingNetwork& network, const RingRatesParams& params)
     : network_(network),
@@ -15,15 +26,7 @@ RingRates::RingRates(const RingNetwork& network, const RingRatesParams& params)
       rules_(params.rules),
       slower_(params.slower),
       per_unit_(params.per_unit) {
-    if (class_of_.size() != index(network.num_terminals()) || rules_.size() != slower_.size()) {
-        throw std::invalid_argument(
-            "class_of has not one class for each terminal, or one has no slower rules");
-    }
-    for (std::size_t i = 0; i < class_of_.size(); ++i) {
-        if (class_of_[i] >= 0 && index(class_of_[i]) < rules_.size()) continue;
-        throw std::invalid_argument("class_of[" + std::to_string(i) + "] = " + std::to_string(class_of_[i]) +
-                                    ": there is no such class");
-    }
+    TOPOPLACE_ASSERT(!check(network, params));
 }
 
 double RingRates::gb_per_s(std::span<const std::int32_t> chosen) const {

@@ -10,7 +10,6 @@
 #include <set>
 
 #include "gang_mapping/all_assignments.hpp"
-#include "gang_mapping/check.hpp"
 #include "gang_mapping/gang_loads.hpp"
 #include "gang_mapping/layout.hpp"
 #include "gang_mapping/ring_plans.hpp"
@@ -518,8 +517,8 @@ class Search {
 }  // namespace
 
 GangResult map_gang(const GangParams& params) {
+    TOPOPLACE_ASSERT(!check(params));
     Problem problem(params.items);
-    check(params, problem);
     if (!problem.has_enough_room) return {};
     if (problem.items == 0) return {.found = true};
     WorkMeter meter(params.items.stop);

@@ -4,8 +4,10 @@
 #include <limits>
 #include <map>
 #include <string>
+#include <vector>
 
-#include "gang_mapping/check.hpp"
+#include "graph/index.hpp"
+#include "topoplace/gang_mapping.hpp"
 
 namespace topoplace::gang_mapping {
 namespace {
@@ -96,7 +98,7 @@ Fault fault_of_times(const GangParams& params, std::span<const std::int32_t> ver
 
 Fault verify_gang(const GangParams& params, std::span<const std::int32_t> vertex_of, double seconds,
                   double port_seconds) {
-    check(params, tree_mapping::Problem(params.items));  // only these checks are shared with the search
+    TOPOPLACE_ASSERT(!check(params));
     if (vertex_of.size() != params.tasks.size()) {
         return "vertex_of has " + std::to_string(vertex_of.size()) + " entries";
     }

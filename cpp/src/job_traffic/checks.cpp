@@ -13,73 +13,79 @@ constexpr double kMostGigabytes = 1e18;
 bool is_amount(double gigabytes) { return gigabytes >= 0.0 && gigabytes <= kMostGigabytes; }
 
 // What a collective's tasks get differs for all of them or for none.
-void check_received(const JobCollectives& job, std::size_t collective) {
+Fault check_received(const JobCollectives& job, std::size_t collective) {
     const auto begin = static_cast<std::size_t>(job.begin_of(collective));
     const auto end = static_cast<std::size_t>(job.ends[collective]);
     const bool differ = job.received[begin] >= 0.0;
     for (std::size_t i = begin; i < end; ++i) {
         if (differ ? is_amount(job.received[i]) : job.received[i] == -1.0) continue;
-        refuse("received", i, job.received[i], "neither in 0..1e18 for all tasks of a collective nor -1");
+        return wrong("received", i, job.received[i],
+                     "neither in 0..1e18 for all tasks of a collective nor -1");
     }
+    return std::nullopt;
 }
 
-void check_collective(const JobCollectives& job, std::size_t i) {
+Fault check_collective(const JobCollectives& job, std::size_t i) {
     if (job.kinds[i] > static_cast<std::uint8_t>(Kind::kSends)) {
-        refuse("kinds", i, int{job.kinds[i]}, "there is no such kind");
+        return wrong("kinds", i, int{job.kinds[i]}, "there is no such kind");
     }
-    if (job.ends[i] - job.begin_of(i) < 2) refuse("ends", i, job.ends[i], "a collective of fewer than two");
-    if (!is_amount(job.gigabytes[i])) refuse("gigabytes", i, job.gigabytes[i], "not in 0..1e18");
-    if (!job.received.empty()) check_received(job, i);
+    if (job.ends[i] - job.begin_of(i) < 2)
+        return wrong("ends", i, job.ends[i], "a collective of fewer than two");
+    if (!is_amount(job.gigabytes[i])) return wrong("gigabytes", i, job.gigabytes[i], "not in 0..1e18");
+    return job.received.empty() ? std::nullopt : check_received(job, i);
 }
 
 // No task is in one collective twice.
-void check_tasks(const JobCollectives& job, std::size_t num_tasks) {
+Fault check_tasks(const JobCollectives& job, std::size_t num_tasks) {
     std::vector<std::size_t> last(num_tasks, job.kinds.size());
     std::size_t collective = 0;
     for (std::size_t i = 0; i < job.tasks.size(); ++i) {
         while (static_cast<std::int64_t>(i) >= job.ends[collective]) ++collective;
         std::size_t& known = last[index(job.tasks[i])];
-        if (known == collective) refuse("tasks", i, job.tasks[i], "twice in one collective");
+        if (known == collective) return wrong("tasks", i, job.tasks[i], "twice in one collective");
         known = collective;
     }
+    return std::nullopt;
 }
 
 }  // namespace
 
-void check_size(const char* name, std::size_t size, std::size_t expected) {
-    if (size == expected) return;
-    throw std::invalid_argument(std::string(name) + " has " + std::to_string(size) + " entries, not " +
-                                std::to_string(expected));
+Fault check_size(const char* name, std::size_t size, std::size_t expected) {
+    if (size == expected) return std::nullopt;
+    return std::string(name) + " has " + std::to_string(size) + " entries, not " + std::to_string(expected);
 }
 
-void check_range(const char* name, std::span<const std::int32_t> values, std::int32_t low, std::size_t end) {
+Fault check_range(const char* name, std::span<const std::int32_t> values, std::int32_t low, std::size_t end) {
     for (std::size_t i = 0; i < values.size(); ++i) {
         if (values[i] < low || (values[i] >= 0 && index(values[i]) >= end)) {
-            refuse(name, i, values[i], "out of range");
+            return wrong(name, i, values[i], "out of range");
         }
     }
+    return std::nullopt;
 }
 
-void check_ends(const char* name, std::span<const std::int64_t> ends, std::size_t count) {
+Fault check_ends(const char* name, std::span<const std::int64_t> ends, std::size_t count) {
     std::int64_t last = 0;
     for (std::size_t i = 0; i < ends.size(); ++i) {
-        if (ends[i] < last) refuse(name, i, ends[i], "descends");
+        if (ends[i] < last) return wrong(name, i, ends[i], "descends");
         last = ends[i];
     }
-    if (static_cast<std::size_t>(last) == count) return;
-    throw std::invalid_argument(std::string(name) + " ends at " + std::to_string(last) + " of " +
-                                std::to_string(count));
+    if (static_cast<std::size_t>(last) == count) return std::nullopt;
+    return std::string(name) + " ends at " + std::to_string(last) + " of " + std::to_string(count);
 }
 
-void check_job(const JobCollectives& job, std::size_t num_tasks) {
-    check_ends("phase_ends", job.phase_ends, job.kinds.size());
-    check_size("ends", job.ends.size(), job.kinds.size());
-    check_ends("ends", job.ends, job.tasks.size());
-    check_size("gigabytes", job.gigabytes.size(), job.kinds.size());
-    if (!job.received.empty()) check_size("received", job.received.size(), job.tasks.size());
-    check_range("tasks", job.tasks, 0, num_tasks);
-    for (std::size_t i = 0; i < job.kinds.size(); ++i) check_collective(job, i);
-    check_tasks(job, num_tasks);
+Fault check_job(const JobCollectives& job, std::size_t num_tasks) {
+    if (auto fault = check_ends("phase_ends", job.phase_ends, job.kinds.size())) return fault;
+    if (auto fault = check_size("ends", job.ends.size(), job.kinds.size())) return fault;
+    if (auto fault = check_ends("ends", job.ends, job.tasks.size())) return fault;
+    if (auto fault = check_size("gigabytes", job.gigabytes.size(), job.kinds.size())) return fault;
+    const std::size_t received = job.received.empty() ? 0 : job.tasks.size();
+    if (auto fault = check_size("received", job.received.size(), received)) return fault;
+    if (auto fault = check_range("tasks", job.tasks, 0, num_tasks)) return fault;
+    for (std::size_t i = 0; i < job.kinds.size(); ++i) {
+        if (auto fault = check_collective(job, i)) return fault;
+    }
+    return check_tasks(job, num_tasks);
 }
 
 }  // namespace topoplace::traffic

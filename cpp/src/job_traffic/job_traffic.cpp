@@ -12,53 +12,37 @@ namespace topoplace::traffic {
 namespace {
 
 // Vertices of one machine whose rates are known are different terminals of these.
-void check_terminals(const CollectiveNetworkParams& params) {
+Fault check_terminals(const CollectiveNetworkParams& params) {
     std::vector<std::uint64_t> known(params.rates_of.size(), 0);
     for (std::size_t i = 0; i < params.machine.size(); ++i) {
         const std::size_t machine = index(params.machine[i]);
         if (params.rates_of[machine] == kNone) continue;
         const collective::RingRates& rates = *params.rates[index(params.rates_of[machine])];
         const std::int32_t local = params.local[i];
-        if (local < 0 || local >= rates.num_terminals()) refuse("local", i, local, "out of range");
+        if (local < 0 || local >= rates.num_terminals()) return wrong("local", i, local, "out of range");
         const std::uint64_t bit = std::uint64_t{1} << index(local);
-        if ((known[machine] & bit) != 0) refuse("local", i, local, "twice on one machine");
+        if ((known[machine] & bit) != 0) return wrong("local", i, local, "twice on one machine");
         known[machine] |= bit;
     }
+    return std::nullopt;
 }
 
-void check_speeds(const char* name, std::span<const double> values, std::size_t count) {
-    check_size(name, values.size(), count);
+Fault check_speeds(const char* name, std::span<const double> values, std::size_t count) {
+    if (auto fault = check_size(name, values.size(), count)) return fault;
     for (std::size_t i = 0; i < values.size(); ++i) {
-        if (!(values[i] >= 0.0)) refuse(name, i, values[i], "below 0");
+        if (!(values[i] >= 0.0)) return wrong(name, i, values[i], "below 0");
     }
+    return std::nullopt;
 }
 
-void check(const CollectiveNetworkParams& params, const ports::PortNetwork& network) {
-    const std::size_t n = index(network.num_vertices()), machines = params.rates_of.size();
-    const std::pair<const char*, std::span<const std::int32_t>> given[] = {
-        {"machine", params.machine},  {"local", params.local}, {"domain", params.domain},
-        {"adapter", params.adapter},  {"rail", params.rail},   {"near", params.near},
-        {"switches", params.switches}};
-    for (const auto& [name, values] : given) check_size(name, values.size(), n);
-    check_speeds("switched", params.switched, n);
-    check_speeds("reduced", params.reduced, n);
-    check_speeds("most_reduced", params.most_reduced, n);
-    check_size("has_links", params.has_links.size(), n);
-    check_range("machine", params.machine, 0, machines);
-    check_range("domain", params.domain, 0, n + machines);
-    check_range("adapter", params.adapter, kNone, index(network.num_ports()));
-    check_range("rates_of", params.rates_of, kNone, params.rates.size());
-    check_terminals(params);
-}
-
-void check_vertices(std::span<const std::int32_t> vertex_of, std::size_t vertices) {
-    check_range("vertex_of", vertex_of, 0, vertices);
+Fault check_vertices(std::span<const std::int32_t> vertex_of, std::size_t vertices) {
+    if (auto fault = check_range("vertex_of", vertex_of, 0, vertices)) return fault;
     std::vector<std::int32_t> sorted(vertex_of.begin(), vertex_of.end());
     std::ranges::sort(sorted);
     const auto twice = std::ranges::adjacent_find(sorted);
-    if (twice == sorted.end()) return;
+    if (twice == sorted.end()) return std::nullopt;
     const auto last = std::find(vertex_of.rbegin(), vertex_of.rend(), *twice);
-    refuse("vertex_of", static_cast<std::size_t>(vertex_of.rend() - last) - 1, *twice, "of two tasks");
+    return wrong("vertex_of", static_cast<std::size_t>(vertex_of.rend() - last) - 1, *twice, "of two tasks");
 }
 
 void append(std::span<const Flow> flows, JobFlows& found) {
@@ -72,9 +56,29 @@ void append(std::span<const Flow> flows, JobFlows& found) {
 
 }  // namespace
 
+Fault CollectiveNetwork::check(const ports::PortNetwork& network, const CollectiveNetworkParams& params) {
+    const std::size_t n = index(network.num_vertices()), machines = params.rates_of.size();
+    const std::pair<const char*, std::span<const std::int32_t>> given[] = {
+        {"machine", params.machine},  {"local", params.local}, {"domain", params.domain},
+        {"adapter", params.adapter},  {"rail", params.rail},   {"near", params.near},
+        {"switches", params.switches}};
+    for (const auto& [name, values] : given) {
+        if (auto fault = check_size(name, values.size(), n)) return fault;
+    }
+    if (auto fault = check_speeds("switched", params.switched, n)) return fault;
+    if (auto fault = check_speeds("reduced", params.reduced, n)) return fault;
+    if (auto fault = check_speeds("most_reduced", params.most_reduced, n)) return fault;
+    if (auto fault = check_size("has_links", params.has_links.size(), n)) return fault;
+    if (auto fault = check_range("machine", params.machine, 0, machines)) return fault;
+    if (auto fault = check_range("domain", params.domain, 0, n + machines)) return fault;
+    if (auto fault = check_range("adapter", params.adapter, kNone, index(network.num_ports()))) return fault;
+    if (auto fault = check_range("rates_of", params.rates_of, kNone, params.rates.size())) return fault;
+    return check_terminals(params);
+}
+
 CollectiveNetwork::CollectiveNetwork(const ports::PortNetwork& network, const CollectiveNetworkParams& params)
     : ports_(network) {
-    check(params, network);
+    TOPOPLACE_ASSERT(!check(network, params));
     for (const std::int32_t number : params.rates_of) {
         rates_of_.push_back(number == kNone ? nullptr : params.rates[index(number)]);
     }
@@ -91,10 +95,15 @@ double reduced_bandwidth(std::int64_t n, double reduced, double most) {
     return std::min(most, 2.0 * (count - 1.0) / (count + 1.0) * reduced);
 }
 
+Fault check(const CollectiveNetwork& network, const JobCollectives& job,
+            std::span<const std::int32_t> vertex_of) {
+    if (auto fault = check_job(job, vertex_of.size())) return fault;
+    return check_vertices(vertex_of, index(network.ports().num_vertices()));
+}
+
 JobFlows flows_of(const CollectiveNetwork& network, const JobCollectives& job,
                   std::span<const std::int32_t> vertex_of, bool planned) {
-    check_job(job, vertex_of.size());
-    check_vertices(vertex_of, index(network.ports().num_vertices()));
+    TOPOPLACE_ASSERT(!check(network, job, vertex_of));
     FlowMaker maker(network, job, planned);
     JobFlows found;
     Made made;

@@ -24,6 +24,7 @@ struct Neighbour {
 struct Problem {
     // The arguments that the spans of the parameters refer to have to outlive it.
     explicit Problem(const TreeMapParams& params);
+    [[nodiscard]] static Fault check(const TreeMapParams& params);
 
     // Fills `neighbours`; false if the search has to stop before. They are the dearest to read of all.
     bool list_neighbours(WorkMeter& meter);
@@ -71,13 +72,17 @@ struct Problem {
     }
 
   private:
-    void read_tree(const TreeParams& tree);
-    void read_depths();
-    void read_items(const ItemParams& given);
-    void read_start(const ItemParams& given);
-    void read_others(const ItemParams& given);
-    void check_room_of_start();
-    void check_ends() const;
+    Problem() = default;
+    // What is read is checked on the way.
+    [[nodiscard]] Fault read(const TreeMapParams& params);
+    [[nodiscard]] Fault read_tree(const TreeParams& tree);
+    [[nodiscard]] Fault read_depths();
+    [[nodiscard]] Fault read_speeds(const TreeParams& tree);
+    [[nodiscard]] Fault read_items(const ItemParams& given);
+    [[nodiscard]] Fault read_start(const ItemParams& given);
+    [[nodiscard]] Fault read_others(const ItemParams& given);
+    [[nodiscard]] Fault check_room_of_start() const;
+    [[nodiscard]] Fault check_ends() const;
 };
 
 }  // namespace topoplace::tree_mapping

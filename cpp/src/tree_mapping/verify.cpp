@@ -71,9 +71,6 @@ TreeTime phase_time(const TreeParams& tree, const Amounts& amounts, std::span<co
 
 bool differ(double time, double claimed) { return !(std::abs(time - claimed) <= 1e-9 * time); }
 
-// Only its checks are used.
-void check(const TreeMapParams& params) { const Problem problem(params); }
-
 }  // namespace
 
 TreeTime tree_time(const TreeMapParams& params, std::span<const std::int32_t> leaf_of) {
@@ -101,7 +98,7 @@ TreeTime tree_time(const TreeMapParams& params, std::span<const std::int32_t> le
 
 Fault verify_tree_mapping(const TreeMapParams& params, std::span<const std::int32_t> leaf_of,
                           const TreeTime& claimed) {
-    check(params);
+    TOPOPLACE_ASSERT(!check(params));
     const std::size_t items = static_cast<std::size_t>(params.items.num_items);
     if (leaf_of.size() != items) return "leaf_of has " + std::to_string(leaf_of.size()) + " entries";
     std::vector<std::int64_t> used(params.tree.room.size(), 0);
