@@ -20,7 +20,9 @@ namespace {
 template <class Make>
 std::unique_ptr<GraphHandle> handle_of(Make&& make) {
     return without_gil<std::unique_ptr<GraphHandle>>([&] {
-        auto graph = make(to_stop_condition({}));
+        Fault fault;
+        auto graph = make(to_stop_condition({}), fault);
+        require(fault);
         return graph ? std::make_unique<GraphHandle>(std::move(*graph)) : nullptr;
     });
 }
@@ -29,19 +31,19 @@ std::unique_ptr<GraphHandle> make_graph(std::int32_t num_vertices, const Array<s
                                         const Array<double>& weights) {
     check_shape(ends, "edges", {-1, 2});
     check_shape(weights, "weights", {ends.shape(0)});
-    return handle_of([&](const StopCondition& stop) {
+    return handle_of([&](const StopCondition& stop, Fault& fault) {
         std::vector<Edge> edges;
         edges.reserve(static_cast<std::size_t>(weights.size()));
         for (py::ssize_t i = 0; i < weights.size(); ++i)
             edges.push_back({ends.data()[2 * i], ends.data()[2 * i + 1], weights.data()[i]});
-        return Graph::of_edges(num_vertices, edges, stop);
+        return Graph::of_edges(num_vertices, edges, stop, fault);
     });
 }
 
 std::unique_ptr<GraphHandle> make_graph_of_matrix(const Array<double>& matrix) {
     check_shape(matrix, "weights", {-1, matrix.ndim() == 2 ? matrix.shape(0) : 0});
-    return handle_of([&](const StopCondition& stop) {
-        return Graph::of_matrix(static_cast<std::int32_t>(matrix.shape(0)), as_span(matrix), stop);
+    return handle_of([&](const StopCondition& stop, Fault& fault) {
+        return Graph::of_matrix(static_cast<std::int32_t>(matrix.shape(0)), as_span(matrix), stop, fault);
     });
 }
 

@@ -134,6 +134,7 @@ BestAnswer best(const GraphHandle& pattern, const GraphHandle& target, const Goa
     auto result = searched<BestResult>(
         pattern, target, params.stop,
         [&](const match::Pattern& p, const match::Target& t) {
+            require(match::check(p, t, goal));
             return match::best_subgraph(p, t, usable, goal, params);
         },
         [&] { return match::plain_subgraph(pattern.graph(), target.graph(), usable, goal, params); });
@@ -160,6 +161,7 @@ RemainderAnswer remainder(const GraphHandle& pattern, const GraphHandle& target,
     auto result = searched<match::RemainderResult>(
         pattern, target, params.stop,
         [&](const match::Pattern& p, const match::Target& t) {
+            require(match::check_remainder(p, t));
             return match::best_remainder(p, t, usable, params);
         },
         [] { return match::RemainderResult{}; });
@@ -175,11 +177,15 @@ std::unique_ptr<match::LinkCountScore> link_count_score(const GraphHandle& targe
     check_shape(classes, "link_class", {n, n});
     check_shape(scores, "scores", {-1});
     const py::gil_scoped_release release;
-    return std::make_unique<match::LinkCountScore>(*target.target({}), as_span(classes), num_classes,
-                                                   num_edges, as_span(scores));
+    const match::Target& searchable = *target.target({});
+    require(
+        match::LinkCountScore::check(searchable, as_span(classes), num_classes, num_edges, as_span(scores)));
+    return std::make_unique<match::LinkCountScore>(searchable, as_span(classes), num_classes, num_edges,
+                                                   as_span(scores));
 }
 
 py::array_t<std::int32_t> count_vectors(std::int32_t num_edges, std::int32_t num_classes) {
+    require(match::LinkCountScore::check(num_edges, num_classes));
     auto rows = match::LinkCountScore::count_vectors(num_edges, num_classes);
     const auto length = static_cast<py::ssize_t>(rows.size()) / num_classes;
     return to_array(std::move(rows), {length, num_classes});

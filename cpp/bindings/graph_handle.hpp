@@ -19,7 +19,10 @@ class GraphHandle {
     const Graph& graph() const { return graph_; }
     // Null where it is stopped first; the next call starts over.
     const match::Pattern* pattern(const StopCondition& stop) const {
-        return pattern_.get([&] { return match::Pattern::make(graph_, stop); });
+        return pattern_.get([&] {
+            require(match::Pattern::check(graph_));
+            return match::Pattern::make(graph_, stop);
+        });
     }
     const match::Target* target(const StopCondition& stop) const {
         return target_.get([&] { return match::Target::make(graph_, stop); });

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "topoplace/assert.hpp"
+#include "topoplace/fault.hpp"
 #include "topoplace/stop_condition.hpp"
 
 namespace topoplace {
@@ -21,18 +22,17 @@ struct Edge {
 // Immutable; copies share the rows.
 class Graph {
   public:
-    // Each edge once, in either direction. Throws std::invalid_argument naming the edge that is out of range,
-    // a loop, repeated, or whose weight is not positive and finite.
+    // Each edge once, in either direction.
     Graph(std::int32_t num_vertices, std::span<const Edge> edges);
-    // The same; none where it is stopped first.
+    // The same. None where it is stopped first, or where `fault` is set: it names the edge that is out of
+    // range, a loop, repeated, or whose weight is not positive and finite.
     static std::optional<Graph> of_edges(std::int32_t num_vertices, std::span<const Edge> edges,
-                                         const StopCondition& stop);
+                                         const StopCondition& stop, Fault& fault);
 
-    // From a row-major matrix, 0 where there is no edge; none where it is stopped first. Throws
-    // std::invalid_argument unless it is symmetric, with zeros on its diagonal and no entry negative,
-    // infinite or no number.
+    // From a row-major matrix, 0 where there is no edge. None where it is stopped first, or where `fault` is
+    // set: unless it is symmetric, with zeros on its diagonal and no entry negative, infinite or no number.
     static std::optional<Graph> of_matrix(std::int32_t num_vertices, std::span<const double> matrix,
-                                          const StopCondition& stop = {});
+                                          const StopCondition& stop, Fault& fault);
 
     std::int32_t num_vertices() const { return static_cast<std::int32_t>(offsets_.size()) - 1; }
     std::int64_t num_edges() const { return static_cast<std::int64_t>(neighbors_.size()) / 2; }

@@ -41,7 +41,8 @@ inline constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max(
 // A pattern, with its search plans and its automorphism group. Immutable; safe to share between threads.
 class Pattern {
   public:
-    // Throws std::invalid_argument above kMaxPatternVertices.
+    // More vertices than kMaxPatternVertices.
+    [[nodiscard]] static Fault check(const Graph& graph);
     explicit Pattern(const Graph& graph);
     // The same; none where it is stopped first.
     static std::optional<Pattern> make(const Graph& graph, const StopCondition& stop);
@@ -71,7 +72,7 @@ enum class Layout {
 // on the layout. Searches by link counts and for the best remainder need the dense one, whatever was chosen.
 class Target {
   public:
-    // Throws std::invalid_argument for a dense layout above kMaxDenseVertices.
+    // Dense layouts are for at most kMaxDenseVertices.
     explicit Target(const Graph& graph, Layout layout = Layout::chosen);
     // The same; none where it is stopped first.
     static std::optional<Target> make(const Graph& graph, const StopCondition& stop,
@@ -82,7 +83,11 @@ class Target {
     bool is_sparse() const;
 
     class Impl;
-    // The dense layout, made on first use; throws as the constructor does. Null where it is stopped first.
+    // Why there is no dense layout: more vertices than kMaxDenseVertices.
+    [[nodiscard]] Fault check_dense() const;
+    // Why sums of weights cannot be compared exactly: they span too wide a range.
+    [[nodiscard]] Fault check_comparable() const;
+    // The dense layout, made on first use. Null where it is stopped first.
     const Impl* impl(const StopCondition& stop = {}) const;
     class Sparse;
     // Where is_sparse().
@@ -126,12 +131,16 @@ EnumerateResult count_subgraphs(const Pattern& pattern, const Target& target, co
 // A score that depends only on how many target edges of each class the pattern's edges fall on.
 class LinkCountScore {
   public:
+    // Too many vectors to tabulate (2^20).
+    [[nodiscard]] static Fault check(std::int32_t num_edges, std::int32_t num_classes);
     // The vectors of num_classes counts that sum to num_edges, in lexicographic order, row after row.
-    // Throws std::invalid_argument where there are too many to tabulate (2^20).
     static std::vector<std::int32_t> count_vectors(std::int32_t num_edges, std::int32_t num_classes);
 
     // edge_class: n x n, row-major, values 0 .. num_classes-1; read where the target has an edge.
     // scores: one finite value for each row of count_vectors(num_edges, num_classes).
+    [[nodiscard]] static Fault check(const Target& target, std::span<const std::uint8_t> edge_class,
+                                     std::int32_t num_classes, std::int32_t num_edges,
+                                     std::span<const double> scores);
     LinkCountScore(const Target& target, std::span<const std::uint8_t> edge_class, std::int32_t num_classes,
                    std::int32_t num_edges, std::span<const double> scores);
 
@@ -169,6 +178,10 @@ struct BestResult {
     std::uint64_t nodes = 0;
 };
 
+// A target whose weights cannot be compared, or a score for patterns of another size.
+[[nodiscard]] Fault check(const Pattern& pattern, const Target& target, Objective objective);
+[[nodiscard]] Fault check(const Pattern& pattern, const Target& target, const LinkCountScore& score);
+
 // `free`: the target vertices that may be used.
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          Objective objective, const BestParams& params);
@@ -197,6 +210,9 @@ struct RemainderResult {
     bool optimal = false;                  // both were proven
     std::uint64_t nodes = 0;
 };
+
+// A target that is too large, or whose weights cannot be compared.
+[[nodiscard]] Fault check_remainder(const Pattern& pattern, const Target& target);
 
 // Places the pattern so that the free vertices it leaves keep the largest total weight among them; ties go to
 // the largest sum over the pattern's edges. (Ranganath et al., "MAPA", SC'21, eq. 3.)

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -18,23 +17,22 @@ std::string describe(std::size_t index, const Edge& edge) {
            std::to_string(edge.v) + ", " + std::to_string(edge.weight) + ")";
 }
 
-void check(std::int32_t n, std::span<const Edge> edges) {
-    if (n < 0) throw std::invalid_argument("num_vertices = " + std::to_string(n) + " is negative");
+Fault check(std::int32_t n, std::span<const Edge> edges) {
+    if (n < 0) return "num_vertices = " + std::to_string(n) + " is negative";
     for (std::size_t i = 0; i < edges.size(); ++i) {
         const Edge& edge = edges[i];
-        if (edge.u < 0 || edge.v < 0 || edge.u >= n || edge.v >= n) {
-            throw std::invalid_argument(describe(i, edge) + ": vertices must be in 0.." +
-                                        std::to_string(n - 1));
-        }
-        if (edge.u == edge.v) throw std::invalid_argument(describe(i, edge) + " is a loop");
-        if (!(edge.weight > 0) || !std::isfinite(edge.weight)) {
-            throw std::invalid_argument(describe(i, edge) + ": the weight must be positive and finite");
-        }
+        if (edge.u < 0 || edge.v < 0 || edge.u >= n || edge.v >= n)
+            return describe(i, edge) + ": vertices must be in 0.." + std::to_string(n - 1);
+        if (edge.u == edge.v) return describe(i, edge) + " is a loop";
+        if (!(edge.weight > 0) || !std::isfinite(edge.weight))
+            return describe(i, edge) + ": the weight must be positive and finite";
     }
+    return std::nullopt;
 }
 
 // By blocks, which stay in the cache where rows meet columns. False where it is stopped first.
-[[nodiscard]] bool check_symmetric(std::size_t n, std::span<const double> matrix, WorkMeter& meter) {
+[[nodiscard]] bool check_symmetric(std::size_t n, std::span<const double> matrix, WorkMeter& meter,
+                                   Fault& fault) {
     constexpr std::size_t kBlock = 32;
     bool is_valid = true;
     for (std::size_t top = 0; top < n; top += kBlock) {
@@ -51,8 +49,15 @@ void check(std::int32_t n, std::span<const Edge> edges) {
         for (std::size_t v = top; v < std::min(top + kBlock, n); ++v)
             is_valid = is_valid && matrix[v * n + v] == 0;
     }
-    if (!is_valid) throw std::invalid_argument("the matrix is not one of symmetric weights");
-    return true;
+    if (!is_valid) fault = "the matrix is not one of symmetric weights";
+    return is_valid;
+}
+
+Graph checked(std::int32_t num_vertices, std::span<const Edge> edges) {
+    Fault fault;
+    auto graph = Graph::of_edges(num_vertices, edges, {}, fault);
+    TOPOPLACE_ASSERT(graph);
+    return *std::move(graph);
 }
 
 }  // namespace
@@ -65,15 +70,15 @@ Graph::Graph(std::shared_ptr<const Rows> rows)
     TOPOPLACE_ASSERT(is_consistent());
 }
 
-Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges)
-    : Graph(*of_edges(num_vertices, edges, {})) {}
+Graph::Graph(std::int32_t num_vertices, std::span<const Edge> edges) : Graph(checked(num_vertices, edges)) {}
 
 // Every edge is entered in the rows of both its ends, in the order given; then every row is dealt out to its
 // neighbors' rows, in the order of the rows: these ascend, and hold the same entries.
 std::optional<Graph> Graph::of_edges(std::int32_t num_vertices, std::span<const Edge> edges,
-                                     const StopCondition& stop) {
+                                     const StopCondition& stop, Fault& fault) {
     constexpr std::uint64_t kStepsPerEntry = 64;
-    check(num_vertices, edges);
+    fault = check(num_vertices, edges);
+    if (fault) return std::nullopt;
     WorkMeter meter(stop);
     auto rows = std::make_shared<Rows>();
     auto& [offsets, neighbors, weights] = *rows;
@@ -104,8 +109,9 @@ std::optional<Graph> Graph::of_edges(std::int32_t num_vertices, std::span<const 
         for (const auto& [neighbor, weight] : row) {
             const auto place = static_cast<std::size_t>(end[index(neighbor)]++);
             if (place > begin(neighbor) && neighbors[place - 1] == u) {
-                throw std::invalid_argument("edge (" + std::to_string(std::min(u, neighbor)) + ", " +
-                                            std::to_string(std::max(u, neighbor)) + ") is listed twice");
+                fault = "edge (" + std::to_string(std::min(u, neighbor)) + ", " +
+                        std::to_string(std::max(u, neighbor)) + ") is listed twice";
+                return std::nullopt;
             }
             neighbors[place] = u;
             weights[place] = weight;
@@ -115,11 +121,11 @@ std::optional<Graph> Graph::of_edges(std::int32_t num_vertices, std::span<const 
 }
 
 std::optional<Graph> Graph::of_matrix(std::int32_t num_vertices, std::span<const double> matrix,
-                                      const StopCondition& stop) {
+                                      const StopCondition& stop, Fault& fault) {
     const std::size_t n = index(num_vertices);
     TOPOPLACE_ASSERT(matrix.size() == n * n);
     WorkMeter meter(stop);
-    if (!check_symmetric(n, matrix, meter)) return std::nullopt;
+    if (!check_symmetric(n, matrix, meter, fault)) return std::nullopt;
     auto rows = std::make_shared<Rows>();
     const auto present =
         matrix.size() - static_cast<std::size_t>(std::count(matrix.begin(), matrix.end(), 0.0));

@@ -70,7 +70,9 @@ class Builder {
         params.imbalance = kImbalance;
         params.starts = 4;
         params.stop = meter_.deadline();
-        const auto graph = Graph::of_edges(size, edges_, params.stop);
+        Fault fault;
+        const auto graph = Graph::of_edges(size, edges_, params.stop, fault);
+        TOPOPLACE_ASSERT(!fault);
         if (!graph) return std::nullopt;
         const auto found = partition::bipartition(*graph, params, &workspace_);
         if (meter_.look_at_clock()) return std::nullopt;

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -31,9 +30,7 @@ class Searches {
           meter_(meter),
           target_(target),
           usable_(to_bits<W>(free)),
-          required_(to_bits<W>(params.required)) {
-        target_.check_comparable();
-    }
+          required_(to_bits<W>(params.required)) {}
 
     const Target::Impl& target() const { return target_; }
     double to_double(Fixed weight) const { return target_.to_double(weight); }
@@ -177,18 +174,25 @@ BestResult solve(const Pattern& pattern, const Target& target, std::span<const s
 
 }  // namespace
 
+Fault check(const Pattern& pattern, const Target& target, Objective) {
+    return pattern.num_vertices() == 0 ? std::nullopt : target.check_comparable();
+}
+
+Fault check(const Pattern& pattern, const Target& target, const LinkCountScore& score) {
+    if (score.impl().num_edges() == pattern.num_edges()) return check(pattern, target, Objective::sum);
+    return "the score is for patterns of " + std::to_string(score.impl().num_edges()) +
+           " edges; this one has " + std::to_string(pattern.num_edges());
+}
+
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          Objective objective, const BestParams& params) {
+    TOPOPLACE_ASSERT(!check(pattern, target, objective));
     return solve(pattern, target, free, objective, params);
 }
 
 BestResult best_subgraph(const Pattern& pattern, const Target& target, std::span<const std::int32_t> free,
                          const LinkCountScore& score, const BestParams& params) {
-    if (score.impl().num_edges() != pattern.num_edges()) {
-        throw std::invalid_argument("the score is for patterns of " +
-                                    std::to_string(score.impl().num_edges()) + " edges; this one has " +
-                                    std::to_string(pattern.num_edges()));
-    }
+    TOPOPLACE_ASSERT(!check(pattern, target, score));
     return solve(pattern, target, free, score, params);
 }
 

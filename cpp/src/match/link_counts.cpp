@@ -3,8 +3,8 @@
 #include "match/link_counts.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
 #include "graph/index.hpp"
@@ -32,22 +32,51 @@ void append_vectors(std::int32_t edges, std::int32_t classes, std::vector<std::i
     }
 }
 
+double num_vectors(std::int32_t num_edges, std::int32_t num_classes) {
+    double vectors = 1;
+    for (std::int32_t i = 1; i < num_classes; ++i) vectors *= static_cast<double>(num_edges + i) / i;
+    return std::round(vectors);
+}
+
 }  // namespace
 
-std::vector<std::int32_t> LinkCountScore::count_vectors(std::int32_t num_edges, std::int32_t num_classes) {
+Fault LinkCountScore::check(std::int32_t num_edges, std::int32_t num_classes) {
     if (num_edges < 0 || num_edges > 65535 || num_classes < 1 || num_classes > kMaxClasses) {
-        throw std::invalid_argument(say(num_edges, num_classes) + ": at most 65535 edges and " +
-                                    std::to_string(kMaxClasses) + " classes can be scored");
+        return say(num_edges, num_classes) + ": at most 65535 edges and " + std::to_string(kMaxClasses) +
+               " classes can be scored";
     }
-    double vectors = 1;
-    double codes = 1;
-    for (std::int32_t i = 1; i < num_classes; ++i) {
-        vectors *= static_cast<double>(num_edges + i) / i;
-        codes *= num_edges + 1;
+    const double codes = std::pow(num_edges + 1.0, num_classes - 1);
+    if (num_vectors(num_edges, num_classes) > kMaxVectors || codes > 16.0 * kMaxVectors)
+        return say(num_edges, num_classes) + " have too many count vectors to tabulate";
+    return std::nullopt;
+}
+
+Fault LinkCountScore::check(const Target& target, std::span<const std::uint8_t> edge_class,
+                            std::int32_t num_classes, std::int32_t num_edges,
+                            std::span<const double> scores) {
+    if (auto fault = target.check_dense()) return fault;
+    if (auto fault = check(num_edges, num_classes)) return fault;
+    const auto vectors = static_cast<std::size_t>(num_vectors(num_edges, num_classes));
+    if (scores.size() != vectors) {
+        return "scores: expected " + std::to_string(vectors) + " values, got " +
+               std::to_string(scores.size());
     }
-    if (vectors > kMaxVectors || codes > 16.0 * kMaxVectors) {
-        throw std::invalid_argument(say(num_edges, num_classes) + " have too many count vectors to tabulate");
+    const std::size_t n = index(target.num_vertices());
+    if (edge_class.size() != n * n)
+        return "edge_class: expected one value for each pair of the target's vertices";
+    for (std::int32_t u = 0; u < target.num_vertices(); ++u) {
+        for (const std::int32_t v : target.graph().neighbors(u)) {
+            const std::int32_t own = edge_class[index(u) * n + index(v)];
+            if (own < num_classes) continue;
+            return "link_class[" + std::to_string(u) + ", " + std::to_string(v) +
+                   "] = " + std::to_string(own) + ": classes are 0.." + std::to_string(num_classes - 1);
+        }
     }
+    return std::nullopt;
+}
+
+std::vector<std::int32_t> LinkCountScore::count_vectors(std::int32_t num_edges, std::int32_t num_classes) {
+    TOPOPLACE_ASSERT(!check(num_edges, num_classes));
     std::vector<std::int32_t> prefix;
     std::vector<std::int32_t> rows;
     append_vectors(num_edges, num_classes, prefix, rows);
@@ -57,17 +86,9 @@ std::vector<std::int32_t> LinkCountScore::count_vectors(std::int32_t num_edges, 
 LinkCountScore::Impl::Impl(const Target& target, std::span<const std::uint8_t> edge_class,
                            std::int32_t num_classes, std::int32_t num_edges, std::span<const double> scores)
     : num_classes_(num_classes), num_edges_(num_edges), edge_class_(edge_class.begin(), edge_class.end()) {
-    const Target::Impl& t = *target.impl();
+    TOPOPLACE_ASSERT(!check(target, edge_class, num_classes, num_edges, scores));
     const std::vector<std::int32_t> rows = count_vectors(num_edges, num_classes);
-    const std::size_t vectors = rows.size() / index(num_classes);
-    if (scores.size() != vectors) {
-        throw std::invalid_argument("scores: expected " + std::to_string(vectors) + " values, got " +
-                                    std::to_string(scores.size()));
-    }
-    if (edge_class.size() != t.pair_of(t.size(), 0)) {
-        throw std::invalid_argument("edge_class: expected one value for each pair of the target's vertices");
-    }
-    sort_edges(t);
+    sort_edges(*target.impl());
     tabulate(rows, rank_vectors(scores));
 }
 
@@ -79,11 +100,6 @@ void LinkCountScore::Impl::sort_edges(const Target::Impl& target) {
     for (std::int32_t u = 0; u < target.size(); ++u) {
         for (const std::int32_t v : target.graph().neighbors(u)) {
             const std::size_t own = edge_class_[target.pair_of(u, v)];
-            if (own >= classes) {
-                throw std::invalid_argument("link_class[" + std::to_string(u) + ", " + std::to_string(v) +
-                                            "] = " + std::to_string(own) + ": classes are 0.." +
-                                            std::to_string(classes - 1));
-            }
             for (std::size_t c = 0; c < classes; ++c) {
                 if (c == own) {
                     inside_.set(c * n + index(u), v);

@@ -27,7 +27,6 @@ class Remainder {
           adjacency_(adjacency),
           settings_{.stop = params.stop},
           embedding_(pattern_, adjacency_, WeightSum(target_, target_.levels()), settings_, meter_) {
-        target_.check_comparable();
         Bits<W> left;
         for (const std::int32_t v : params.kept) left.set(v);
         for (const std::int32_t v : free) {
@@ -262,8 +261,15 @@ class Remainder {
 
 }  // namespace
 
+Fault check_remainder(const Pattern& pattern, const Target& target) {
+    if (pattern.num_vertices() == 0) return std::nullopt;
+    if (auto fault = target.check_dense()) return fault;
+    return target.check_comparable();
+}
+
 RemainderResult best_remainder(const Pattern& pattern, const Target& target,
                                std::span<const std::int32_t> free, const RemainderParams& params) {
+    TOPOPLACE_ASSERT(!check_remainder(pattern, target));
     if (pattern.num_vertices() == 0) return {.found = true, .optimal = true};
     const Target::Impl* dense = target.impl(params.stop);
     if (dense == nullptr) return {};

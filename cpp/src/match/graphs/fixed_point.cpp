@@ -6,7 +6,6 @@
 #include <cmath>
 #include <cstdio>
 #include <functional>
-#include <stdexcept>
 
 #include "topoplace/assert.hpp"
 
@@ -52,15 +51,15 @@ Fixed FixedPoint::limit(double weight) const {
     return weight > heaviest_ ? std::numeric_limits<Fixed>::max() : std::llround(weight * scale_);
 }
 
-void FixedPoint::check_comparable() const {
-    if (comparable_) return;
+Fault FixedPoint::check_comparable() const {
+    if (comparable_) return std::nullopt;
     // A stream crashes here if another module in the process brings its own C++ library.
     std::array<char, 256> message;
     std::snprintf(message.data(), message.size(),
                   "weights from %g to %g cannot be compared exactly: between %g and %g, "
                   "the heaviest may be %g times the lightest",
                   lightest_, heaviest_, kLightest, kHeaviest, kWidestRange);
-    throw std::invalid_argument(message.data());
+    return message.data();
 }
 
 void DistinctWeights::sort() {

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "topoplace/fault.hpp"
 #include "topoplace/graph.hpp"
 #include "topoplace/stop_condition.hpp"
 
@@ -29,8 +30,8 @@ class FixedPoint {
     double to_double(Fixed weight) const { return static_cast<double>(weight) / scale_; }
     // The smallest number that of() takes to at least this much.
     double least(Fixed weight) const { return (static_cast<double>(weight) - 0.5) / scale_; }
-    // Throws std::invalid_argument where the weights span too wide a range to compare their sums.
-    void check_comparable() const;
+    // Why sums of weights cannot be compared: they span too wide a range.
+    [[nodiscard]] Fault check_comparable() const;
 
   private:
     void set_scale();

@@ -1,6 +1,5 @@
 // A target's layouts: the one that was chosen, and the dense one where a search needs it.
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -52,13 +51,19 @@ const Graph& Target::graph() const { return layouts_->graph; }
 
 bool Target::is_sparse() const { return layouts_->sparse.has_value(); }
 
+Fault Target::check_dense() const {
+    if (num_vertices() <= kMaxDenseVertices) return std::nullopt;
+    return "the target has " + std::to_string(num_vertices()) +
+           " vertices; this question can be answered for at most " + std::to_string(kMaxDenseVertices);
+}
+
+Fault Target::check_comparable() const {
+    return (is_sparse() ? sparse().points() : impl()->points()).check_comparable();
+}
+
 const Target::Impl* Target::impl(const StopCondition& stop) const {
     return layouts_->dense.get([&] {
-        if (num_vertices() > kMaxDenseVertices) {
-            throw std::invalid_argument("the target has " + std::to_string(num_vertices()) +
-                                        " vertices; this question can be answered for at most " +
-                                        std::to_string(kMaxDenseVertices));
-        }
+        TOPOPLACE_ASSERT(!check_dense());
         WorkMeter meter(stop);
         return Impl::make(layouts_->graph, meter);
     });

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <numeric>
 #include <optional>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -287,12 +286,13 @@ const mapping::Source& Pattern::Impl::source() const {
 
 Pattern::Pattern(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
 Pattern::Pattern(const Graph& graph) : Pattern(*make(graph, {})) {}
+Fault Pattern::check(const Graph& graph) {
+    if (graph.num_vertices() <= kMaxPatternVertices) return std::nullopt;
+    return "the pattern has " + std::to_string(graph.num_vertices()) + " vertices; at most " +
+           std::to_string(kMaxPatternVertices) + " can be searched for";
+}
 std::optional<Pattern> Pattern::make(const Graph& graph, const StopCondition& stop) {
-    if (graph.num_vertices() > kMaxPatternVertices) {
-        throw std::invalid_argument("the pattern has " + std::to_string(graph.num_vertices()) +
-                                    " vertices; at most " + std::to_string(kMaxPatternVertices) +
-                                    " can be searched for");
-    }
+    TOPOPLACE_ASSERT(!check(graph));
     WorkMeter meter(stop);
     auto distance = all_distances(graph, meter);
     if (!distance) return std::nullopt;

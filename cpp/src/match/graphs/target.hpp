@@ -88,8 +88,7 @@ class Target::Impl {
     const Fixed* weights(std::int32_t u) const { return weight_.data() + pair_of(u, 0); }
     double to_double(Fixed weight) const { return points_.to_double(weight); }
     Fixed to_fixed(double weight) const { return points_.limit(weight); }
-    // Throws std::invalid_argument where the weights span too wide a range to compare their sums.
-    void check_comparable() const { points_.check_comparable(); }
+    const FixedPoint& points() const { return points_; }
 
     // The distinct weights, heaviest first.
     std::span<const Fixed> distinct_weights() const { return distinct_; }

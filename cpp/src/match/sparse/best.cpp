@@ -31,9 +31,7 @@ class Searches {
           meter_(meter),
           target_(target),
           free_(ascending(free)),
-          required_(ascending(params.required)) {
-        target_.points().check_comparable();
-    }
+          required_(ascending(params.required)) {}
 
     const Target::Sparse& target() const { return target_; }
     double to_double(Fixed weight) const { return target_.points().to_double(weight); }
