@@ -53,6 +53,7 @@ std::unique_ptr<TerminalGraph> make_graph(
     const std::vector<std::tuple<std::int32_t, std::int32_t, std::int64_t>>& arcs) {
     std::vector<collective::Arc> list;
     for (const auto& [tail, head, capacity] : arcs) list.push_back({tail, head, capacity});
+    require(TerminalGraph::check(num_vertices, num_terminals, list));
     return std::make_unique<TerminalGraph>(num_vertices, num_terminals, std::move(list));
 }
 
@@ -61,16 +62,20 @@ std::tuple<std::int64_t, Numbers, bool, std::uint64_t> least_max_flow(const Term
                                                                       bool relay_others,
                                                                       std::optional<double> timeout) {
     const CutParams params{chosen, relay_others, to_stop_condition(timeout)};
-    auto found =
-        without_gil<collective::LeastFlow>([&] { return collective::least_max_flow(graph, params); });
+    auto found = without_gil<collective::LeastFlow>([&] {
+        require(check(graph, params));
+        return collective::least_max_flow(graph, params);
+    });
     return {found.value, std::move(found.side), found.complete, found.flows};
 }
 
 std::tuple<std::int64_t, std::int64_t, Numbers, bool, std::uint64_t> throughput_bound(
     const TerminalGraph& graph, const Numbers& chosen, bool relay_others, std::optional<double> timeout) {
     const CutParams params{chosen, relay_others, to_stop_condition(timeout)};
-    auto found =
-        without_gil<collective::ThroughputBound>([&] { return collective::throughput_bound(graph, params); });
+    auto found = without_gil<collective::ThroughputBound>([&] {
+        require(check(graph, params));
+        return collective::throughput_bound(graph, params);
+    });
     return {found.terminals, found.capacity, std::move(found.side), found.complete, found.flows};
 }
 
@@ -118,7 +123,10 @@ std::vector<collective::Tree> to_trees(const std::vector<TreeRow>& rows) {
 std::tuple<std::vector<TreeRow>, std::int64_t, std::int64_t, std::int64_t, bool, std::uint64_t> pack_trees(
     const TerminalGraph& graph, const Numbers& chosen, bool relay_others, std::optional<double> timeout) {
     const CutParams params{chosen, relay_others, to_stop_condition(timeout)};
-    auto found = without_gil<collective::TreePacking>([&] { return collective::pack_trees(graph, params); });
+    auto found = without_gil<collective::TreePacking>([&] {
+        require(collective::check_trees(graph, params));
+        return collective::pack_trees(graph, params);
+    });
     return {to_rows(std::move(found.trees)), found.per_root, found.rate_numerator,
             found.rate_denominator,          found.complete, found.flows};
 }
@@ -140,6 +148,7 @@ std::unique_ptr<RingNetwork> make_network(std::int32_t num_terminals, std::vecto
     }
     std::vector<collective::LinkCut> link_cuts;
     for (const auto& [near, links] : cuts) link_cuts.push_back({near, links});
+    require(RingNetwork::check(num_terminals, capacities, list, link_cuts));
     return std::make_unique<RingNetwork>(num_terminals, std::move(capacities), std::move(list),
                                          std::move(link_cuts));
 }
@@ -155,8 +164,11 @@ std::tuple<Rings, std::int32_t, std::int32_t, bool, bool, std::uint64_t> pack_ri
     std::int32_t max_rings, bool equal, std::optional<double> timeout,
     std::optional<std::uint64_t> max_nodes) {
     const collective::PackParams params{rate, level, max_rings, equal, to_stop_condition(timeout, max_nodes)};
-    auto found =
-        without_gil<collective::RingPacking>([&] { return collective::pack_rings(network, chosen, params); });
+    auto found = without_gil<collective::RingPacking>([&] {
+        require(check(params));
+        require(collective::check(network, chosen));
+        return collective::pack_rings(network, chosen, params);
+    });
     return {to_rings(std::move(found.rings)),
             found.count,
             found.bound,
@@ -188,8 +200,11 @@ collective::Channels channels_of(const RingNetwork& network, const Numbers& chos
     collective::ChannelParams params = rules.params;
     params.rates = rules.rates;
     params.stop.interrupted = signal_pending;
-    return without_gil<collective::Channels>(
-        [&] { return collective::best_channels(network, chosen, params); });
+    return without_gil<collective::Channels>([&] {
+        require(check(params));
+        require(collective::check(network, chosen));
+        return collective::best_channels(network, chosen, params);
+    });
 }
 
 std::tuple<Rings, std::int32_t, std::int64_t, std::int32_t, bool, std::uint64_t> best_channels(

@@ -1,5 +1,4 @@
 // Rings against all rings, and channels against the rates and levels they are searched at.
-#include <stdexcept>
 #include <string>
 
 #include "check.hpp"
@@ -20,16 +19,6 @@ RingNetwork star(std::int32_t size, std::int64_t capacity) {
         }
     }
     return {size, std::vector<std::int64_t>(std::size_t(2 * size), capacity), std::move(routes), {}};
-}
-
-template <class Make>
-std::string refusal(const Make& make) {
-    try {
-        make();
-    } catch (const std::invalid_argument& error) {
-        return error.what();
-    }
-    return "";
 }
 
 }  // namespace
@@ -174,27 +163,30 @@ TEST(faults_are_found) {
 
 TEST(wrong_arguments_are_named) {
     const RingNetwork network = star(3, 10);
-    CHECK_EQ(refusal([&] { collective::pack_rings(network, std::vector{0, 3}, {}); }),
-             "chosen[1] = 3 is not a terminal");
-    CHECK_EQ(refusal([&] { collective::pack_rings(network, std::vector{0, 0}, {}); }),
-             "chosen[1] = 0 appears twice");
-    CHECK_EQ(refusal([&] { collective::pack_rings(network, std::vector{0}, {}); }),
-             "chosen has fewer than two terminals");
-    CHECK_EQ(refusal([&] { collective::pack_rings(network, std::vector{0, 1}, {0, 0, 1, false, {}}); }),
-             "rate = 0 is not positive");
+    const auto refusal = [&](const std::vector<std::int32_t>& chosen) {
+        return collective::check(network, chosen).value_or("");
+    };
+    CHECK_EQ(refusal({0, 3}), "chosen[1] = 3 is not a terminal");
+    CHECK_EQ(refusal({0, 0}), "chosen[1] = 0 appears twice");
+    CHECK_EQ(refusal({0}), "chosen has fewer than two terminals");
+    CHECK_EQ(collective::check(collective::PackParams{.rate = 0}).value_or(""), "rate = 0 is not positive");
     const std::vector<std::int64_t> rates{5, 6};
     collective::ChannelParams params;
     params.rates = rates;
-    CHECK_EQ(refusal([&] { collective::best_channels(network, std::vector{0, 1}, params); }),
-             "rates[1] = 6 is above the one before or 2^40");
-    CHECK_EQ(refusal([] { RingNetwork(2, {1}, {{0, 0, -1, 0, {{0}}}}, {}); }),
-             "routes[0] does not join two of 2 terminals");
-    CHECK_EQ(refusal([] { RingNetwork(2, {1}, {{0, 1, 1, 0, {{0}}}}, {}); }),
-             "routes[0] has the relay 1, not a third terminal");
-    CHECK_EQ(refusal([] { RingNetwork(2, {1}, {{0, 1, -1, 16, {{0}}}}, {}); }),
-             "routes[0] has the level 16, not one of 0..15");
-    CHECK_EQ(refusal([] { RingNetwork(2, {1}, {{0, 1, -1, 0, {}}}, {}); }), "routes[0] uses no link");
-    CHECK_EQ(refusal([] { RingNetwork(2, {-1}, {}, {}); }), "capacities[0] = -1 is not in 0..2^40");
-    CHECK_EQ(refusal([] { RingNetwork(2, {1, 1}, {{0, 1, -1, 0, {{0}}}}, {{1, {1}}}); }),
+    CHECK_EQ(collective::check(params).value_or(""), "rates[1] = 6 is above the one before or 2^40");
+}
+
+TEST(wrong_networks_are_named) {
+    const auto refusal = [](const std::vector<std::int64_t>& capacities,
+                            const std::vector<collective::Route>& routes,
+                            const std::vector<collective::LinkCut>& cuts = {}) {
+        return RingNetwork::check(2, capacities, routes, cuts).value_or("");
+    };
+    CHECK_EQ(refusal({1}, {{0, 0, -1, 0, {{0}}}}), "routes[0] does not join two of 2 terminals");
+    CHECK_EQ(refusal({1}, {{0, 1, 1, 0, {{0}}}}), "routes[0] has the relay 1, not a third terminal");
+    CHECK_EQ(refusal({1}, {{0, 1, -1, 16, {{0}}}}), "routes[0] has the level 16, not one of 0..15");
+    CHECK_EQ(refusal({1}, {{0, 1, -1, 0, {}}}), "routes[0] uses no link");
+    CHECK_EQ(refusal({-1}, {}), "capacities[0] = -1 is not in 0..2^40");
+    CHECK_EQ(refusal({1, 1}, {{0, 1, -1, 0, {{0}}}}, {{1, {1}}}),
              "cuts[0] is avoided by a route from 0 to 1");
 }

@@ -44,9 +44,11 @@ class RingNetwork {
     static constexpr std::int32_t kMaxLevel = 15;
     static constexpr std::int64_t kMaxCapacity = std::int64_t{1} << 40;
 
+    // The first entry that is out of range, or a cut that some route avoids.
+    [[nodiscard]] static Fault check(std::int32_t num_terminals, std::span<const std::int64_t> capacities,
+                                     std::span<const Route> routes, std::span<const LinkCut> cuts);
     // Routes of a pair are listed with the preferred one first. The cuts only make the search faster; those
-    // around single terminals are known without being listed. Throws std::invalid_argument naming the first
-    // entry that is out of range, or a cut that some route avoids.
+    // around single terminals are known without being listed.
     RingNetwork(std::int32_t num_terminals, std::vector<std::int64_t> capacities, std::vector<Route> routes,
                 std::vector<LinkCut> cuts);
     RingNetwork(const RingNetwork&) = delete;  // hops refer to routes
@@ -68,7 +70,6 @@ class RingNetwork {
     std::span<const Hop> hops(std::int32_t from, std::int32_t to) const;
 
   private:
-    void check() const;
     void sort_routes();
     void add_cuts_around_terminals();
 
@@ -134,8 +135,13 @@ struct Channels {
     std::int64_t total() const { return count * rate; }
 };
 
-// All throw std::invalid_argument for `chosen` that are not two or more distinct terminals, and for a rate
-// or a limit that is not positive. Equal input gives equal output.
+// `chosen` that are not two or more distinct terminals, a rate or a limit that is not positive, and rates
+// that do not descend.
+[[nodiscard]] Fault check(const RingNetwork& network, std::span<const std::int32_t> chosen);
+[[nodiscard]] Fault check(const PackParams& params);
+[[nodiscard]] Fault check(const ChannelParams& params);
+
+// Equal input gives equal output.
 RingPacking pack_rings(const RingNetwork& network, std::span<const std::int32_t> chosen,
                        const PackParams& params);
 Channels best_channels(const RingNetwork& network, std::span<const std::int32_t> chosen,

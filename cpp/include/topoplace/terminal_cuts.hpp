@@ -30,8 +30,10 @@ struct Arc {
 // Vertices 0..num_terminals-1 are terminals, the others only forward.
 class TerminalGraph {
   public:
-    // Throws std::invalid_argument naming the arc for an end that is no vertex, an arc from a vertex to
-    // itself, a negative capacity, or capacities above 2^40 together.
+    // The arc that has an end that is no vertex, leads from a vertex to itself, or has a negative capacity,
+    // or one that makes capacities more than 2^40 together.
+    [[nodiscard]] static Fault check(std::int32_t num_vertices, std::int32_t num_terminals,
+                                     std::span<const Arc> arcs);
     TerminalGraph(std::int32_t num_vertices, std::int32_t num_terminals, std::vector<Arc> arcs);
 
     std::int32_t num_vertices() const { return num_vertices_; }
@@ -66,7 +68,9 @@ struct ThroughputBound {
     std::uint64_t flows = 0;
 };
 
-// Both throw std::invalid_argument naming the entry of `chosen` that is no terminal or a repeated one.
+// The entry of `chosen` that is no terminal or a repeated one.
+[[nodiscard]] Fault check(const TerminalGraph& graph, const CutParams& params);
+
 LeastFlow least_max_flow(const TerminalGraph& graph, const CutParams& params);
 ThroughputBound throughput_bound(const TerminalGraph& graph, const CutParams& params);
 

@@ -44,8 +44,10 @@ struct TreePacking {
     std::uint64_t flows = 0;  // maximum flows computed
 };
 
-// Throws std::invalid_argument as throughput_bound does, for more than 512 vertices that take part, and for a
-// vertex that only forwards and whose arcs into it do not have the capacity of those out of it.
+// What `check` says, more than 512 vertices that take part, or a vertex that only forwards and whose arcs
+// into it do not have the capacity of those out of it.
+[[nodiscard]] Fault check_trees(const TerminalGraph& graph, const CutParams& params);
+
 TreePacking pack_trees(const TerminalGraph& graph, const CutParams& params);
 
 // Checks trees by the definition alone: that every root has its number of trees, each tree reaches all chosen

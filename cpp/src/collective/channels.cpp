@@ -2,7 +2,6 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
 #include "collective/chosen_routes.hpp"
@@ -14,8 +13,9 @@ namespace topoplace::collective {
 
 namespace {
 
-void check_positive(std::int64_t value, const std::string& name) {
-    if (value < 1) throw std::invalid_argument(name + " = " + std::to_string(value) + " is not positive");
+Fault check_positive(std::int64_t value, const std::string& name) {
+    if (value >= 1) return std::nullopt;
+    return name + " = " + std::to_string(value) + " is not positive";
 }
 
 class ChannelSearch {
@@ -115,13 +115,29 @@ class ChannelSearch {
 
 }  // namespace
 
+Fault check(const PackParams& params) {
+    if (auto fault = check_positive(params.rate, "rate")) return fault;
+    if (auto fault = check_positive(params.max_rings, "max_rings")) return fault;
+    if (params.rate <= RingNetwork::kMaxCapacity) return std::nullopt;
+    return "rate = " + std::to_string(params.rate) + " is not in 1..2^40";
+}
+
+Fault check(const ChannelParams& params) {
+    if (auto fault = check_positive(params.max_channels, "max_channels")) return fault;
+    std::int64_t before = RingNetwork::kMaxCapacity;
+    for (std::size_t i = 0; i < params.rates.size(); ++i) {
+        const std::string name = "rates[" + std::to_string(i) + "]";
+        if (auto fault = check_positive(params.rates[i], name)) return fault;
+        if (params.rates[i] > before)
+            return name + " = " + std::to_string(params.rates[i]) + " is above the one before or 2^40";
+        before = params.rates[i];
+    }
+    return std::nullopt;
+}
+
 RingPacking pack_rings(const RingNetwork& network, std::span<const std::int32_t> chosen,
                        const PackParams& params) {
-    check_positive(params.rate, "rate");
-    check_positive(params.max_rings, "max_rings");
-    if (params.rate > RingNetwork::kMaxCapacity) {
-        throw std::invalid_argument("rate = " + std::to_string(params.rate) + " is not in 1..2^40");
-    }
+    TOPOPLACE_ASSERT(!check(params));
     const ChosenRoutes routes(network, chosen);
     RingSearch search(routes);
     search.begin(params);
@@ -130,17 +146,7 @@ RingPacking pack_rings(const RingNetwork& network, std::span<const std::int32_t>
 
 Channels best_channels(const RingNetwork& network, std::span<const std::int32_t> chosen,
                        const ChannelParams& params) {
-    check_positive(params.max_channels, "max_channels");
-    std::int64_t before = RingNetwork::kMaxCapacity;
-    for (std::size_t i = 0; i < params.rates.size(); ++i) {
-        const std::string name = "rates[" + std::to_string(i) + "]";
-        check_positive(params.rates[i], name);
-        if (params.rates[i] > before) {
-            throw std::invalid_argument(name + " = " + std::to_string(params.rates[i]) +
-                                        " is above the one before or 2^40");
-        }
-        before = params.rates[i];
-    }
+    TOPOPLACE_ASSERT(!check(params));
     return ChannelSearch(ChosenRoutes(network, chosen), params).run();
 }
 

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <string>
 
 #include "graph/index.hpp"
@@ -12,7 +11,9 @@ namespace topoplace::collective {
 
 ChosenRoutes::ChosenRoutes(const RingNetwork& network, std::span<const std::int32_t> chosen)
     : network_(&network), terminals_(chosen.begin(), chosen.end()) {
-    const std::uint64_t members = check(chosen);
+    TOPOPLACE_ASSERT(!check(network, chosen));
+    std::uint64_t members = 0;
+    for (const std::int32_t terminal : chosen) members |= std::uint64_t{1} << terminal;
     std::sort(terminals_.begin(), terminals_.end());
     take_hops(members);
     for (std::int32_t level = 0; level <= RingNetwork::kMaxLevel; ++level) {
@@ -23,22 +24,19 @@ ChosenRoutes::ChosenRoutes(const RingNetwork& network, std::span<const std::int3
     }
 }
 
-// Returns a bit for each terminal.
-std::uint64_t ChosenRoutes::check(std::span<const std::int32_t> chosen) const {
+Fault check(const RingNetwork& network, std::span<const std::int32_t> chosen) {
     std::uint64_t members = 0;
     const auto entry = [&](std::size_t i) {
         return "chosen[" + std::to_string(i) + "] = " + std::to_string(chosen[i]);
     };
     for (std::size_t i = 0; i < chosen.size(); ++i) {
-        if (chosen[i] < 0 || chosen[i] >= network_->num_terminals()) {
-            throw std::invalid_argument(entry(i) + " is not a terminal");
-        }
+        if (chosen[i] < 0 || chosen[i] >= network.num_terminals()) return entry(i) + " is not a terminal";
         const std::uint64_t bit = std::uint64_t{1} << chosen[i];
-        if ((members & bit) != 0) throw std::invalid_argument(entry(i) + " appears twice");
+        if ((members & bit) != 0) return entry(i) + " appears twice";
         members |= bit;
     }
-    if (chosen.size() < 2) throw std::invalid_argument("chosen has fewer than two terminals");
-    return members;
+    if (chosen.size() < 2) return "chosen has fewer than two terminals";
+    return std::nullopt;
 }
 
 void ChosenRoutes::take_hops(std::uint64_t members) {

@@ -14,7 +14,6 @@ class ChosenRoutes {
   public:
     using Hop = RingNetwork::Hop;
 
-    // Throws std::invalid_argument for chosen terminals that are not two or more distinct ones.
     ChosenRoutes(const RingNetwork& network, std::span<const std::int32_t> chosen);
 
     const RingNetwork& network() const { return *network_; }
@@ -39,7 +38,6 @@ class ChosenRoutes {
         std::int64_t all = 0;
     };
 
-    std::uint64_t check(std::span<const std::int32_t> chosen) const;
     void take_hops(std::uint64_t members);
     Limit limit(std::int32_t level) const;
 

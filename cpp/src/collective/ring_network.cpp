@@ -1,6 +1,5 @@
 // The links, routes and cuts that rings are packed into, checked.
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 
 #include "graph/index.hpp"
@@ -10,32 +9,33 @@ namespace topoplace::collective {
 
 namespace {
 
-std::invalid_argument wrong(const char* list, std::size_t i, const std::string& what) {
-    return std::invalid_argument(std::string(list) + "[" + std::to_string(i) + "] " + what);
+std::string wrong(const char* list, std::size_t i, const std::string& what) {
+    return std::string(list) + "[" + std::to_string(i) + "] " + what;
 }
 
 bool in_range(std::int32_t value, std::size_t size) { return value >= 0 && index(value) < size; }
 
-void check_route(const Route& route, std::size_t i, std::int32_t terminals, std::size_t links) {
+Fault check_route(const Route& route, std::size_t i, std::int32_t terminals, std::size_t links) {
     const auto size = index(terminals);
     if (!in_range(route.from, size) || !in_range(route.to, size) || route.from == route.to) {
-        throw wrong("routes", i, "does not join two of " + std::to_string(terminals) + " terminals");
+        return wrong("routes", i, "does not join two of " + std::to_string(terminals) + " terminals");
     }
     if (route.relay != kAbsent &&
         (!in_range(route.relay, size) || route.relay == route.from || route.relay == route.to)) {
-        throw wrong("routes", i, "has the relay " + std::to_string(route.relay) + ", not a third terminal");
+        return wrong("routes", i, "has the relay " + std::to_string(route.relay) + ", not a third terminal");
     }
     if (route.level < 0 || route.level > RingNetwork::kMaxLevel) {
-        throw wrong("routes", i, "has the level " + std::to_string(route.level) + ", not one of 0..15");
+        return wrong("routes", i, "has the level " + std::to_string(route.level) + ", not one of 0..15");
     }
-    if (route.uses.empty()) throw wrong("routes", i, "uses no link");
+    if (route.uses.empty()) return wrong("routes", i, "uses no link");
     for (const LinkUse& use : route.uses) {
         if (!in_range(use.link, links) || use.thousandths < 1000 || use.thousandths > 1000000) {
-            throw wrong("routes", i,
-                        "uses " + std::to_string(use.thousandths) + " thousandths of link " +
-                            std::to_string(use.link) + ": links are known ones, thousandths 1000..1000000");
+            return wrong("routes", i,
+                         "uses " + std::to_string(use.thousandths) + " thousandths of link " +
+                             std::to_string(use.link) + ": links are known ones, thousandths 1000..1000000");
         }
     }
+    return std::nullopt;
 }
 
 bool crosses(const LinkCut& cut, const Route& route) {
@@ -49,7 +49,38 @@ bool meets(const LinkCut& cut, const Route& route) {
     });
 }
 
+Fault check_cut(const LinkCut& cut, std::size_t i, std::size_t links, std::span<const Route> routes) {
+    for (const std::int32_t link : cut.links) {
+        if (!in_range(link, links))
+            return wrong("cuts", i, "has link " + std::to_string(link) + ", which is none");
+    }
+    for (const Route& route : routes) {
+        if (!crosses(cut, route) || meets(cut, route)) continue;
+        return wrong(
+            "cuts", i,
+            "is avoided by a route from " + std::to_string(route.from) + " to " + std::to_string(route.to));
+    }
+    return std::nullopt;
+}
+
 }  // namespace
+
+Fault RingNetwork::check(std::int32_t num_terminals, std::span<const std::int64_t> capacities,
+                         std::span<const Route> routes, std::span<const LinkCut> cuts) {
+    if (num_terminals < 0 || num_terminals > kMaxTerminals)
+        return "num_terminals = " + std::to_string(num_terminals) + " is not in 0..64";
+    for (std::size_t i = 0; i < capacities.size(); ++i) {
+        if (capacities[i] < 0 || capacities[i] > kMaxCapacity)
+            return wrong("capacities", i, "= " + std::to_string(capacities[i]) + " is not in 0..2^40");
+    }
+    for (std::size_t i = 0; i < routes.size(); ++i) {
+        if (auto fault = check_route(routes[i], i, num_terminals, capacities.size())) return fault;
+    }
+    for (std::size_t i = 0; i < cuts.size(); ++i) {
+        if (auto fault = check_cut(cuts[i], i, capacities.size(), routes)) return fault;
+    }
+    return std::nullopt;
+}
 
 RingNetwork::RingNetwork(std::int32_t num_terminals, std::vector<std::int64_t> capacities,
                          std::vector<Route> routes, std::vector<LinkCut> cuts)
@@ -57,7 +88,7 @@ RingNetwork::RingNetwork(std::int32_t num_terminals, std::vector<std::int64_t> c
       capacities_(std::move(capacities)),
       routes_(std::move(routes)),
       cuts_(std::move(cuts)) {
-    check();
+    TOPOPLACE_ASSERT(!check(num_terminals_, capacities_, routes_, cuts_));
     sort_routes();
     add_cuts_around_terminals();
 }
@@ -85,34 +116,6 @@ void RingNetwork::sort_routes() {
             fastest = std::min(fastest, capacities_[index(use.link)] * 1000 / use.thousandths);
         }
         hops_.push_back({route.relay, route.level, fastest, route.uses});
-    }
-}
-
-void RingNetwork::check() const {
-    if (num_terminals_ < 0 || num_terminals_ > kMaxTerminals) {
-        throw std::invalid_argument("num_terminals = " + std::to_string(num_terminals_) + " is not in 0..64");
-    }
-    for (std::size_t i = 0; i < capacities_.size(); ++i) {
-        if (capacities_[i] < 0 || capacities_[i] > kMaxCapacity) {
-            throw wrong("capacities", i, "= " + std::to_string(capacities_[i]) + " is not in 0..2^40");
-        }
-    }
-    for (std::size_t i = 0; i < routes_.size(); ++i) {
-        check_route(routes_[i], i, num_terminals_, capacities_.size());
-    }
-    for (std::size_t i = 0; i < cuts_.size(); ++i) {
-        for (const std::int32_t link : cuts_[i].links) {
-            if (!in_range(link, capacities_.size())) {
-                throw wrong("cuts", i, "has link " + std::to_string(link) + ", which is none");
-            }
-        }
-        for (const Route& route : routes_) {
-            if (crosses(cuts_[i], route) && !meets(cuts_[i], route)) {
-                throw wrong("cuts", i,
-                            "is avoided by a route from " + std::to_string(route.from) + " to " +
-                                std::to_string(route.to));
-            }
-        }
     }
 }
 

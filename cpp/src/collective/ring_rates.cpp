@@ -17,6 +17,14 @@ Fault RingRates::check(const RingNetwork& network, const RingRatesParams& params
         return "class_of[" + std::to_string(i) + "] = " + std::to_string(class_of[i]) +
                ": there is no such class";
     }
+    for (const auto* rules : {&params.rules, &params.slower}) {
+        for (const ChannelRules& own : *rules) {
+            ChannelParams channels = own.params;
+            channels.rates = own.rates;
+            if (own.rates.empty()) continue;
+            if (auto fault = collective::check(channels)) return fault;
+        }
+    }
     return std::nullopt;
 }
 

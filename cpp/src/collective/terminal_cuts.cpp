@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 
 #include "collective/max_flow.hpp"
@@ -22,8 +21,6 @@ namespace {
 constexpr std::int64_t kMaxCapacity = std::int64_t{1} << 40;
 constexpr std::int32_t kMaxTerminals = 1 << 12;
 
-std::invalid_argument wrong(const std::string& what) { return std::invalid_argument(what); }
-
 // The vertices that take part, and their arcs in a flow network with its own source.
 class Network {
   public:
@@ -33,7 +30,8 @@ class Network {
           is_chosen_(index(graph.num_vertices()), false),
           meter_(params.stop),
           flow_(graph.num_vertices() + 1) {
-        check();
+        TOPOPLACE_ASSERT(!check(graph, params));
+        for (const std::int32_t terminal : chosen_) is_chosen_[index(terminal)] = true;
         for (const Arc& arc : graph.arcs()) {
             if (!takes_part(arc.tail, params) || !takes_part(arc.head, params) || arc.capacity == 0) continue;
             arcs_.push_back(arc);
@@ -84,16 +82,6 @@ class Network {
     }
 
   private:
-    void check() {
-        if (chosen_.size() < 2) throw wrong("chosen has fewer than two terminals");
-        for (std::size_t i = 0; i < chosen_.size(); ++i) {
-            const std::int32_t v = chosen_[i];
-            const std::string entry = "chosen[" + std::to_string(i) + "] = " + std::to_string(v);
-            if (v < 0 || v >= graph_.num_terminals()) throw wrong(entry + " is not a terminal");
-            if (is_chosen_[index(v)]) throw wrong(entry + " appears twice");
-            is_chosen_[index(v)] = true;
-        }
-    }
     bool takes_part(std::int32_t vertex, const CutParams& params) const {
         return vertex >= graph_.num_terminals() || params.relay_others || is_chosen_[index(vertex)];
     }
@@ -130,27 +118,45 @@ ThroughputBound first_cut(const Network& network) {
 
 }  // namespace
 
-TerminalGraph::TerminalGraph(std::int32_t num_vertices, std::int32_t num_terminals, std::vector<Arc> arcs)
-    : num_vertices_(num_vertices), num_terminals_(num_terminals), arcs_(std::move(arcs)) {
+Fault TerminalGraph::check(std::int32_t num_vertices, std::int32_t num_terminals, std::span<const Arc> arcs) {
     if (num_terminals < 0 || num_terminals > std::min(num_vertices, kMaxTerminals)) {
-        throw wrong("num_terminals = " + std::to_string(num_terminals) + " is not in 0.." +
-                    std::to_string(std::min(num_vertices, kMaxTerminals)));
+        return "num_terminals = " + std::to_string(num_terminals) + " is not in 0.." +
+               std::to_string(std::min(num_vertices, kMaxTerminals));
     }
     std::int64_t left = kMaxCapacity;
-    for (std::size_t i = 0; i < arcs_.size(); ++i) {
-        const Arc& arc = arcs_[i];
-        const std::string entry = "arcs[" + std::to_string(i) + "]";
+    for (std::size_t i = 0; i < arcs.size(); ++i) {
+        const Arc& arc = arcs[i];
+        const auto entry = [&] { return "arcs[" + std::to_string(i) + "]"; };
         if (std::min(arc.tail, arc.head) < 0 || std::max(arc.tail, arc.head) >= num_vertices ||
             arc.tail == arc.head) {
-            throw wrong(entry + " = (" + std::to_string(arc.tail) + ", " + std::to_string(arc.head) +
-                        ") does not join two of " + std::to_string(num_vertices) + " vertices");
+            return entry() + " = (" + std::to_string(arc.tail) + ", " + std::to_string(arc.head) +
+                   ") does not join two of " + std::to_string(num_vertices) + " vertices";
         }
         if (arc.capacity < 0 || arc.capacity > left) {
-            throw wrong(entry + " has the capacity " + std::to_string(arc.capacity) +
-                        ": capacities are 0 or more, and at most 2^40 together");
+            return entry() + " has the capacity " + std::to_string(arc.capacity) +
+                   ": capacities are 0 or more, and at most 2^40 together";
         }
         left -= arc.capacity;
     }
+    return std::nullopt;
+}
+
+TerminalGraph::TerminalGraph(std::int32_t num_vertices, std::int32_t num_terminals, std::vector<Arc> arcs)
+    : num_vertices_(num_vertices), num_terminals_(num_terminals), arcs_(std::move(arcs)) {
+    TOPOPLACE_ASSERT(!check(num_vertices, num_terminals, arcs_));
+}
+
+Fault check(const TerminalGraph& graph, const CutParams& params) {
+    if (params.chosen.size() < 2) return "chosen has fewer than two terminals";
+    std::vector<bool> seen(index(graph.num_vertices()), false);
+    for (std::size_t i = 0; i < params.chosen.size(); ++i) {
+        const std::int32_t v = params.chosen[i];
+        const auto entry = [&] { return "chosen[" + std::to_string(i) + "] = " + std::to_string(v); };
+        if (v < 0 || v >= graph.num_terminals()) return entry() + " is not a terminal";
+        if (seen[index(v)]) return entry() + " appears twice";
+        seen[index(v)] = true;
+    }
+    return std::nullopt;
 }
 
 LeastFlow least_max_flow(const TerminalGraph& graph, const CutParams& params) {

@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -35,9 +34,6 @@ class Members {
             const bool forwards = v >= graph.num_terminals() || params.relay_others;
             if (forwards && number_[index(v)] == kAbsent) add(v);
         }
-        if (size() > kMaxVertices) {
-            throw std::invalid_argument(std::to_string(size()) + " vertices take part, more than 512");
-        }
     }
     std::int32_t size() const { return static_cast<std::int32_t>(names_.size()); }
     std::int32_t number(std::int32_t vertex) const { return number_[index(vertex)]; }
@@ -55,7 +51,7 @@ class Members {
     std::vector<std::int32_t> names_;
 };
 
-void check_balance(const TerminalGraph& graph, const Members& members, std::size_t terminals) {
+Fault check_balance(const TerminalGraph& graph, const Members& members, std::size_t terminals) {
     std::vector<std::int64_t> surplus(index(members.size()), 0);
     for (const Arc& arc : graph.arcs()) {
         if (!members.has(arc)) continue;
@@ -63,13 +59,12 @@ void check_balance(const TerminalGraph& graph, const Members& members, std::size
         surplus[index(members.number(arc.tail))] -= arc.capacity;
     }
     for (std::size_t v = terminals; v < surplus.size(); ++v) {
-        if (surplus[v] != 0) {
-            throw std::invalid_argument("vertex " +
-                                        std::to_string(members.name(static_cast<std::int32_t>(v))) +
-                                        " only forwards, and " + std::to_string(surplus[v]) +
-                                        " more of capacity lead into it than out of it");
-        }
+        if (surplus[v] == 0) continue;
+        return "vertex " + std::to_string(members.name(static_cast<std::int32_t>(v))) +
+               " only forwards, and " + std::to_string(surplus[v]) +
+               " more of capacity lead into it than out of it";
     }
+    return std::nullopt;
 }
 
 // Trees of one root that have the same hops so far.
@@ -244,13 +239,21 @@ void name(std::vector<Tree>& trees, const Members& members) {
 
 }  // namespace
 
+Fault check_trees(const TerminalGraph& graph, const CutParams& params) {
+    if (auto fault = check(graph, params)) return fault;
+    const Members members(graph, params);
+    if (members.size() > kMaxVertices)
+        return std::to_string(members.size()) + " vertices take part, more than 512";
+    return check_balance(graph, members, params.chosen.size());
+}
+
 TreePacking pack_trees(const TerminalGraph& graph, const CutParams& params) {
+    TOPOPLACE_ASSERT(!check_trees(graph, params));
     const ThroughputBound bound = throughput_bound(graph, params);
     TreePacking found;
     found.complete = bound.complete;
     found.flows = bound.flows;
     const Members members(graph, params);
-    check_balance(graph, members, params.chosen.size());
     if (bound.capacity == 0 || !bound.complete) return found;
     const std::int64_t common = std::gcd(bound.terminals, bound.capacity);
     std::int64_t unit = bound.capacity / common;
