@@ -93,19 +93,22 @@ bool verify_flow(std::int32_t num_nodes, const Ends& tail, const Ends& head, con
     const auto network = to_network(num_nodes, tail, head, lower, capacity, cost, supply);
     const auto known = to_total(total);
     const py::gil_scoped_release release;
+    require(flow::check_columns(network));
     return known && !flow::verify_flow(network, units.values, potential.values, *known);
 }
 
 bool verify_infeasible(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                        const Units& capacity, const Units& cost, const Units& supply, const Ends& cut) {
-    return !flow::verify_infeasible(to_network(num_nodes, tail, head, lower, capacity, cost, supply),
-                                    cut.values);
+    const auto network = to_network(num_nodes, tail, head, lower, capacity, cost, supply);
+    require(flow::check_columns(network));
+    return !flow::verify_infeasible(network, cut.values);
 }
 
 bool verify_unbounded(std::int32_t num_nodes, const Ends& tail, const Ends& head, const MaybeUnits& lower,
                       const Units& capacity, const Units& cost, const Units& supply, const Ends& cycle) {
-    return !flow::verify_unbounded(to_network(num_nodes, tail, head, lower, capacity, cost, supply),
-                                   cycle.values);
+    const auto network = to_network(num_nodes, tail, head, lower, capacity, cost, supply);
+    require(flow::check_columns(network));
+    return !flow::verify_unbounded(network, cycle.values);
 }
 
 // Defines a function whose arguments begin with those of a network.

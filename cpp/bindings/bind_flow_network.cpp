@@ -48,7 +48,9 @@ using Ends = Array<std::int32_t>;
 Indices add_arcs(SharedNetwork& shared, const Ends& tail, const Ends& head, const Units& capacity,
                  const Units& cost) {
     return to_row(shared.with([&](FlowNetwork& network) {
-        return network.add_arcs(as_span(tail), as_span(head), as_span(capacity), as_span(cost));
+        std::vector<std::int32_t> arcs;
+        require(network.add_arcs(as_span(tail), as_span(head), as_span(capacity), as_span(cost), arcs));
+        return arcs;
     }));
 }
 
@@ -80,9 +82,9 @@ FlowAnswer solve(SharedNetwork& shared, const std::string& algorithm, std::optio
 
 // A method of the network that takes rows of numbers.
 template <class... Rows>
-auto change(void (FlowNetwork::*method)(std::span<const Rows>...)) {
+auto change(Fault (FlowNetwork::*method)(std::span<const Rows>...)) {
     return [method](SharedNetwork& shared, const Array<Rows>&... rows) {
-        shared.with([&](FlowNetwork& network) { (network.*method)(as_span(rows)...); });
+        shared.with([&](FlowNetwork& network) { require((network.*method)(as_span(rows)...)); });
     };
 }
 
@@ -100,8 +102,10 @@ void register_flow_network(py::module_& module) {
         .def(py::init<>())
         .def("add_nodes",
              [](SharedNetwork& shared, const Units& supply) {
-                 return to_row(
-                     shared.with([&](FlowNetwork& network) { return network.add_nodes(as_span(supply)); }));
+                 std::vector<std::int32_t> nodes;
+                 shared.with(
+                     [&](FlowNetwork& network) { require(network.add_nodes(as_span(supply), nodes)); });
+                 return to_row(std::move(nodes));
              })
         .def("add_arcs", &add_arcs)
         .def("remove_nodes", change(&FlowNetwork::remove_nodes))

@@ -102,6 +102,7 @@ inline pybind11::int_ to_int(flow::Total total) {
 }
 
 inline FlowAnswer to_answer(flow::FlowResult&& result) {
+    require(result.fault);
     return {.status = result.status,
             .flow = std::move(result.flow),
             .potential = std::move(result.potential),

@@ -49,19 +49,24 @@ class Case {
     std::int32_t any(const Rows& rows) {
         return rows.empty() ? -1 : rows[std::size_t(bytes_.below(std::int32_t(rows.size())))];
     }
+    static void done(const topoplace::Fault& fault) { REQUIRE(!fault); }
     std::int32_t node(std::int64_t supply) {
-        nodes_.push_back(kept_.add_nodes(Values{supply}).front());
+        Rows added;
+        done(kept_.add_nodes(Values{supply}, added));
+        nodes_.push_back(added.front());
         return nodes_.back();
     }
     void arc(std::int32_t tail, std::int32_t head, std::int64_t units, std::int64_t each) {
         if (tail < 0 || head < 0) return;
-        arcs_.push_back(kept_.add_arcs(Rows{tail}, Rows{head}, Values{units}, Values{each}).front());
+        Rows added;
+        done(kept_.add_arcs(Rows{tail}, Rows{head}, Values{units}, Values{each}, added));
+        arcs_.push_back(added.front());
     }
 
     void build() {
         const std::int32_t sinks = form_ & 4 ? 1 + bytes_.below(3) : 1;
         for (std::int32_t i = 0; i < sinks; ++i) sinks_.push_back(node(-1 - bytes_.below(12)));
-        if (form_ & 8) kept_.set_supply(Rows{sinks_.front()}, Values{-1000});
+        if (form_ & 8) done(kept_.set_supply(Rows{sinks_.front()}, Values{-1000}));
         for (std::int32_t i = 1 + bytes_.below(4); i-- > 0;) machine();
         for (std::int32_t i = bytes_.below(4); i-- > 0;) hub();
         for (std::int32_t i = bytes_.below(6); i-- > 0;) tasks();
@@ -102,7 +107,7 @@ class Case {
         for (const std::int32_t task : tasks_) {
             if (bytes_.below(4) > 0) continue;
             const std::int64_t supply = kept_.network().supply[std::size_t(task)];
-            kept_.set_supply(Rows{task}, Values{supply == 0 ? 1 : 0});
+            done(kept_.set_supply(Rows{task}, Values{supply == 0 ? 1 : 0}));
         }
     }
 
@@ -114,9 +119,9 @@ class Case {
             case 1:
                 return pause();
             case 2:
-                return kept_.set_cost(Rows{of}, Values{cost()});
+                return done(kept_.set_cost(Rows{of}, Values{cost()}));
             case 3:
-                return kept_.set_capacity(Rows{of}, Values{capacity()});
+                return done(kept_.set_capacity(Rows{of}, Values{capacity()}));
             case 4:
                 return remove(at);
             case 5:
@@ -126,9 +131,9 @@ class Case {
             case 7:
                 return machine();
             case 8:
-                return kept_.set_supply(Rows{at}, Values{bytes_.below(8) - 5});
+                return done(kept_.set_supply(Rows{at}, Values{bytes_.below(8) - 5}));
             case 9:
-                kept_.remove_arcs(Rows{of});
+                done(kept_.remove_arcs(Rows{of}));
                 return forget(arcs_, of);
             case 10:
                 node(bytes_.below(5) - 3);
@@ -143,7 +148,7 @@ class Case {
         std::erase_if(arcs_, [&](std::int32_t a) {
             return before.tail[std::size_t(a)] == gone || before.head[std::size_t(a)] == gone;
         });
-        kept_.remove_nodes(Rows{gone});
+        done(kept_.remove_nodes(Rows{gone}));
         for (Rows* rows : {&nodes_, &sinks_, &targets_, &tasks_}) forget(*rows, gone);
     }
 

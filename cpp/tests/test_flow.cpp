@@ -61,12 +61,7 @@ oracle::Network passable(topoplace::Random& random, std::int32_t nodes, std::int
 }
 
 std::string refusal(const oracle::Network& network, Algorithm algorithm = Algorithm::cost_scaling) {
-    try {
-        solve(network, algorithm);
-    } catch (const std::invalid_argument& error) {
-        return error.what();
-    }
-    return "";
+    return solve(network, algorithm).fault.value_or("");
 }
 
 oracle::Network pair(std::int64_t capacity, std::int64_t cost, std::int64_t supply, std::int64_t demand) {

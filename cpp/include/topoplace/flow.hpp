@@ -78,19 +78,22 @@ struct FlowResult {
     std::vector<std::int32_t> cycle;
     Algorithm algorithm = Algorithm::automatic;  // what ran; `automatic` for a recognised structure
     std::uint64_t steps = 0;                     // pushes and relabels, pivots, or nodes searched
+    // The parameter, the index and the value that is out of range, also where costs are so large that cost *
+    // (num_nodes + 1) does not fit the algorithm's 64 bits: nothing is then solved.
+    Fault fault;
 };
 
-// Throws std::invalid_argument naming the parameter, the index and the value that is out of range, also where
-// costs are so large that cost * (num_nodes + 1) does not fit the algorithm's 64 bits.
+// Checks its arguments on the way: some limits are known only where the network is prepared.
 FlowResult min_cost_flow(const Network& network, const FlowParams& params);
 
 // Finds the first fault of an optimum, such as "arc 3 carries 7, its capacity is 5", by the definition alone,
-// in one pass over nodes and arcs: bounds, conservation, reduced costs, total. Like the others, throws
-// std::invalid_argument where the columns are none of a network.
+// in one pass over nodes and arcs: bounds, conservation, reduced costs, total.
 Fault verify_flow(const Network& network, std::span<const std::int64_t> flow,
                   std::span<const std::int64_t> potential, Total cost);
 // The proofs of the other answers.
 Fault verify_infeasible(const Network& network, std::span<const std::int32_t> cut);
 Fault verify_unbounded(const Network& network, std::span<const std::int32_t> cycle);
+// Columns that are none of a network: verifiers take them for right.
+[[nodiscard]] Fault check_columns(const Network& network);
 
 }  // namespace topoplace::flow

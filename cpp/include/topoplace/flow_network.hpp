@@ -28,17 +28,18 @@ class FlowNetwork {
     FlowNetwork(FlowNetwork&&) noexcept;
     FlowNetwork& operator=(FlowNetwork&&) noexcept;
 
-    // All of these throw std::invalid_argument naming the parameter, the index and the value that is out of
-    // range, and have then changed nothing.
-    std::vector<std::int32_t> add_nodes(std::span<const std::int64_t> supply);
-    std::vector<std::int32_t> add_arcs(std::span<const std::int32_t> tail, std::span<const std::int32_t> head,
-                                       std::span<const std::int64_t> capacity,
-                                       std::span<const std::int64_t> cost);
-    void remove_nodes(std::span<const std::int32_t> nodes);  // and all their arcs
-    void remove_arcs(std::span<const std::int32_t> arcs);
-    void set_supply(std::span<const std::int32_t> nodes, std::span<const std::int64_t> supply);
-    void set_capacity(std::span<const std::int32_t> arcs, std::span<const std::int64_t> capacity);
-    void set_cost(std::span<const std::int32_t> arcs, std::span<const std::int64_t> cost);
+    // All of these name the parameter, the index and the value that is out of range, and have then changed
+    // nothing. `added`: the numbers of what is new.
+    [[nodiscard]] Fault add_nodes(std::span<const std::int64_t> supply, std::vector<std::int32_t>& added);
+    [[nodiscard]] Fault add_arcs(std::span<const std::int32_t> tail, std::span<const std::int32_t> head,
+                                 std::span<const std::int64_t> capacity, std::span<const std::int64_t> cost,
+                                 std::vector<std::int32_t>& added);
+    [[nodiscard]] Fault remove_nodes(std::span<const std::int32_t> nodes);  // and all their arcs
+    [[nodiscard]] Fault remove_arcs(std::span<const std::int32_t> arcs);
+    [[nodiscard]] Fault set_supply(std::span<const std::int32_t> nodes, std::span<const std::int64_t> supply);
+    [[nodiscard]] Fault set_capacity(std::span<const std::int32_t> arcs,
+                                     std::span<const std::int64_t> capacity);
+    [[nodiscard]] Fault set_cost(std::span<const std::int32_t> arcs, std::span<const std::int64_t> cost);
 
     Network network() const;
     std::int32_t num_nodes() const;  // that there are now

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <unordered_set>
 #include <utility>
@@ -19,28 +18,29 @@ namespace {
 using Numbers = std::span<const std::int32_t>;
 using Values = std::span<const std::int64_t>;
 
-[[noreturn]] void refuse(const char* name, std::size_t i, std::int64_t value, const char* why) {
-    throw std::invalid_argument(std::string(name) + "[" + std::to_string(i) + "] = " + std::to_string(value) +
-                                ": " + why);
+std::string wrong(const char* name, std::size_t i, std::int64_t value, const char* why) {
+    return std::string(name) + "[" + std::to_string(i) + "] = " + std::to_string(value) + ": " + why;
 }
 
-void check_lengths(std::size_t length, const char* name, std::size_t other, const char* others) {
-    if (length == other) return;
-    throw std::invalid_argument(std::string(name) + " has " + std::to_string(length) + " values, " + others +
-                                " has " + std::to_string(other));
+Fault check_lengths(std::size_t length, const char* name, std::size_t other, const char* others) {
+    if (length == other) return std::nullopt;
+    return std::string(name) + " has " + std::to_string(length) + " values, " + others + " has " +
+           std::to_string(other);
 }
 
-void check_capacities(Values capacity) {
+Fault check_capacities(Values capacity) {
     for (std::size_t i = 0; i < capacity.size(); ++i) {
-        if (capacity[i] < 0) refuse("capacity", i, capacity[i], "capacities are not negative");
+        if (capacity[i] < 0) return wrong("capacity", i, capacity[i], "capacities are not negative");
     }
+    return std::nullopt;
 }
 
-void check_supplies(Values supply) {
+Fault check_supplies(Values supply) {
     for (std::size_t i = 0; i < supply.size(); ++i) {
         if (supply[i] == std::numeric_limits<std::int64_t>::min())
-            refuse("supply", i, supply[i], "supplies are above -2^63");
+            return wrong("supply", i, supply[i], "supplies are above -2^63");
     }
+    return std::nullopt;
 }
 
 }  // namespace
@@ -53,21 +53,24 @@ struct FlowNetwork::Impl {
     std::vector<std::int64_t> potential;
     std::uint64_t version = 0;
 
-    void check_nodes(Numbers nodes, const char* name) const {
+    Fault check_nodes(Numbers nodes, const char* name) const {
         for (std::size_t i = 0; i < nodes.size(); ++i) {
-            if (!lists.has_node(nodes[i])) refuse(name, i, nodes[i], "there is no such node");
+            if (!lists.has_node(nodes[i])) return wrong(name, i, nodes[i], "there is no such node");
         }
+        return std::nullopt;
     }
-    void check_arcs(Numbers arcs) const {
+    Fault check_arcs(Numbers arcs) const {
         for (std::size_t i = 0; i < arcs.size(); ++i) {
-            if (!lists.has_arc(arcs[i])) refuse("arcs", i, arcs[i], "there is no such arc");
+            if (!lists.has_arc(arcs[i])) return wrong("arcs", i, arcs[i], "there is no such arc");
         }
+        return std::nullopt;
     }
-    static void check_once(Numbers numbers, const char* name) {
+    static Fault check_once(Numbers numbers, const char* name) {
         std::unordered_set<std::int32_t> seen;
         for (std::size_t i = 0; i < numbers.size(); ++i) {
-            if (!seen.insert(numbers[i]).second) refuse(name, i, numbers[i], "given twice");
+            if (!seen.insert(numbers[i]).second) return wrong(name, i, numbers[i], "given twice");
         }
+        return std::nullopt;
     }
     void remove_arc(std::int32_t arc) {
         kept.arc_leaves(lists, arc);
@@ -82,36 +85,37 @@ FlowNetwork::~FlowNetwork() = default;
 FlowNetwork::FlowNetwork(FlowNetwork&&) noexcept = default;
 FlowNetwork& FlowNetwork::operator=(FlowNetwork&&) noexcept = default;
 
-std::vector<std::int32_t> FlowNetwork::add_nodes(Values supply) {
-    check_supplies(supply);
-    std::vector<std::int32_t> nodes;
+Fault FlowNetwork::add_nodes(Values supply, std::vector<std::int32_t>& added) {
+    if (auto fault = check_supplies(supply)) return fault;
+    added.clear();
     for (const std::int64_t units : supply) {
-        nodes.push_back(impl_->lists.add_node(units));
-        impl_->kept.node_added(nodes.back());
+        added.push_back(impl_->lists.add_node(units));
+        impl_->kept.node_added(added.back());
     }
     ++impl_->version;
-    return nodes;
+    return std::nullopt;
 }
 
-std::vector<std::int32_t> FlowNetwork::add_arcs(Numbers tail, Numbers head, Values capacity, Values cost) {
-    check_lengths(head.size(), "head", tail.size(), "tail");
-    check_lengths(capacity.size(), "capacity", tail.size(), "tail");
-    check_lengths(cost.size(), "cost", tail.size(), "tail");
-    impl_->check_nodes(tail, "tail");
-    impl_->check_nodes(head, "head");
-    check_capacities(capacity);
-    std::vector<std::int32_t> arcs;
+Fault FlowNetwork::add_arcs(Numbers tail, Numbers head, Values capacity, Values cost,
+                            std::vector<std::int32_t>& added) {
+    if (auto fault = check_lengths(head.size(), "head", tail.size(), "tail")) return fault;
+    if (auto fault = check_lengths(capacity.size(), "capacity", tail.size(), "tail")) return fault;
+    if (auto fault = check_lengths(cost.size(), "cost", tail.size(), "tail")) return fault;
+    if (auto fault = impl_->check_nodes(tail, "tail")) return fault;
+    if (auto fault = impl_->check_nodes(head, "head")) return fault;
+    if (auto fault = check_capacities(capacity)) return fault;
+    added.clear();
     for (std::size_t i = 0; i < tail.size(); ++i) {
-        arcs.push_back(impl_->lists.add_arc(tail[i], head[i], capacity[i], cost[i]));
-        impl_->kept.arc_added(impl_->lists, arcs.back());
+        added.push_back(impl_->lists.add_arc(tail[i], head[i], capacity[i], cost[i]));
+        impl_->kept.arc_added(impl_->lists, added.back());
     }
     ++impl_->version;
-    return arcs;
+    return std::nullopt;
 }
 
-void FlowNetwork::remove_nodes(Numbers nodes) {
-    impl_->check_nodes(nodes, "nodes");
-    Impl::check_once(nodes, "nodes");
+Fault FlowNetwork::remove_nodes(Numbers nodes) {
+    if (auto fault = impl_->check_nodes(nodes, "nodes")) return fault;
+    if (auto fault = Impl::check_once(nodes, "nodes")) return fault;
     for (const std::int32_t node : nodes) {
         impl_->kept.node_leaves(impl_->lists, node);
         for (const std::int32_t arc : impl_->lists.arcs_from(node)) impl_->remove_arc(arc);
@@ -119,45 +123,50 @@ void FlowNetwork::remove_nodes(Numbers nodes) {
         impl_->lists.remove_node(node);
     }
     ++impl_->version;
+    return std::nullopt;
 }
 
-void FlowNetwork::remove_arcs(Numbers arcs) {
-    impl_->check_arcs(arcs);
-    Impl::check_once(arcs, "arcs");
+Fault FlowNetwork::remove_arcs(Numbers arcs) {
+    if (auto fault = impl_->check_arcs(arcs)) return fault;
+    if (auto fault = Impl::check_once(arcs, "arcs")) return fault;
     for (const std::int32_t arc : arcs) impl_->remove_arc(arc);
     ++impl_->version;
+    return std::nullopt;
 }
 
-void FlowNetwork::set_supply(Numbers nodes, Values supply) {
-    check_lengths(supply.size(), "supply", nodes.size(), "nodes");
-    impl_->check_nodes(nodes, "nodes");
-    check_supplies(supply);
+Fault FlowNetwork::set_supply(Numbers nodes, Values supply) {
+    if (auto fault = check_lengths(supply.size(), "supply", nodes.size(), "nodes")) return fault;
+    if (auto fault = impl_->check_nodes(nodes, "nodes")) return fault;
+    if (auto fault = check_supplies(supply)) return fault;
     for (std::size_t i = 0; i < nodes.size(); ++i) {
         if (std::exchange(impl_->lists.supply(nodes[i]), supply[i]) == supply[i]) continue;
         impl_->kept.supply_changed(impl_->lists, nodes[i]);
     }
     ++impl_->version;
+    return std::nullopt;
 }
 
-void FlowNetwork::set_capacity(Numbers arcs, Values capacity) {
-    check_lengths(capacity.size(), "capacity", arcs.size(), "arcs");
-    impl_->check_arcs(arcs);
-    check_capacities(capacity);
+Fault FlowNetwork::set_capacity(Numbers arcs, Values capacity) {
+    if (auto fault = check_lengths(capacity.size(), "capacity", arcs.size(), "arcs")) return fault;
+    if (auto fault = impl_->check_arcs(arcs)) return fault;
+    if (auto fault = check_capacities(capacity)) return fault;
     for (std::size_t i = 0; i < arcs.size(); ++i) {
         const std::int64_t before = std::exchange(impl_->lists.capacity(arcs[i]), capacity[i]);
         if (before != capacity[i]) impl_->kept.capacity_changed(impl_->lists, arcs[i], before);
     }
     ++impl_->version;
+    return std::nullopt;
 }
 
-void FlowNetwork::set_cost(Numbers arcs, Values cost) {
-    check_lengths(cost.size(), "cost", arcs.size(), "arcs");
-    impl_->check_arcs(arcs);
+Fault FlowNetwork::set_cost(Numbers arcs, Values cost) {
+    if (auto fault = check_lengths(cost.size(), "cost", arcs.size(), "arcs")) return fault;
+    if (auto fault = impl_->check_arcs(arcs)) return fault;
     for (std::size_t i = 0; i < arcs.size(); ++i) {
         if (std::exchange(impl_->lists.cost(arcs[i]), cost[i]) == cost[i]) continue;
         impl_->kept.cost_changed(impl_->lists, arcs[i]);
     }
     ++impl_->version;
+    return std::nullopt;
 }
 
 Network FlowNetwork::network() const { return impl_->lists.network(); }

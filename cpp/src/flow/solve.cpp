@@ -63,6 +63,12 @@ FlowResult infeasible(std::vector<std::int32_t>&& cut) {
     return result;
 }
 
+FlowResult refused(const Fault& fault) {
+    FlowResult result;
+    result.fault = fault;
+    return result;
+}
+
 // Proves that not all can be sent, if that is so; `timeout` if `meter` stops first.
 FlowResult prove_infeasible(const Network& network, const Problem& problem, WorkMeter& meter) {
     auto cut = blocking_cut(problem, meter);
@@ -78,6 +84,7 @@ FlowResult solve(const Network& network, const FlowParams& params, WorkMeter& me
         std::iota(all.begin(), all.end(), 0);
         return infeasible(std::move(all));
     }
+    if (normal.fault()) return refused(normal.fault());
     auto cycle = endless_cycle(network, meter);
     if (meter.stopped()) return {};
     if (!cycle.empty()) {
@@ -88,6 +95,9 @@ FlowResult solve(const Network& network, const FlowParams& params, WorkMeter& me
         return result;
     }
     const Problem& problem = normal.problem();
+    if (params.algorithm == Algorithm::cost_scaling) {
+        if (const Fault fault = check_scaling(problem)) return refused(fault);
+    }
     Solved solved =
         params.algorithm == Algorithm::automatic
             ? run_fastest(problem, params.stop, meter)
@@ -102,7 +112,7 @@ FlowResult solve(const Network& network, const FlowParams& params, WorkMeter& me
 }  // namespace
 
 FlowResult min_cost_flow(const Network& network, const FlowParams& params) {
-    check(network, params);
+    if (const Fault fault = check(network, params)) return refused(fault);
     WorkMeter meter(params.stop);
     const bool warm = !params.start_flow.empty() || !params.start_potential.empty();
     if (params.algorithm == Algorithm::automatic && params.structure && !warm) {
@@ -115,7 +125,7 @@ FlowResult min_cost_flow(const Network& network, const FlowParams& params) {
     FlowResult result = solve(network, params, meter);
     if (result.algorithm == Algorithm::automatic) result.algorithm = params.algorithm;  // settled without one
     result.steps = meter.nodes();
-    assert_proven(network, result);
+    if (!result.fault) assert_proven(network, result);
     return result;
 }
 

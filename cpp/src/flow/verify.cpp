@@ -1,7 +1,6 @@
 // Verifiers of flows, cuts and cycles by the definition alone: they share no code with the algorithms.
 #include <algorithm>
 #include <optional>
-#include <stdexcept>
 #include <string>
 
 #include "graph/index.hpp"
@@ -35,27 +34,9 @@ std::int64_t lower_bound(const Network& network, std::size_t arc) {
 bool is_node(const Network& network, std::int32_t v) { return v >= 0 && v < network.num_nodes; }
 bool is_arc(const Network& network, std::int32_t a) { return a >= 0 && index(a) < network.tail.size(); }
 
-void check_length(std::size_t length, const char* name, std::size_t expected) {
-    if (length == expected) return;
-    throw std::invalid_argument(std::string(name) + " has " + std::to_string(length) + " entries, not " +
-                                std::to_string(expected));
-}
-
-// Throws where the columns are none of a network, so that nothing outside of them is read.
-void check_columns(const Network& network) {
-    const std::size_t arcs = network.tail.size();
-    check_length(network.supply.size(), "supply", index(std::max(network.num_nodes, 0)));
-    check_length(network.head.size(), "head", arcs);
-    check_length(network.capacity.size(), "capacity", arcs);
-    check_length(network.cost.size(), "cost", arcs);
-    if (!network.lower.empty()) check_length(network.lower.size(), "lower", arcs);
-    for (std::size_t a = 0; a < arcs; ++a) {
-        const bool tail = is_node(network, network.tail[a]);
-        if (tail && is_node(network, network.head[a])) continue;
-        const std::int32_t node = tail ? network.head[a] : network.tail[a];
-        throw std::invalid_argument((tail ? "head[" : "tail[") + std::to_string(a) +
-                                    "] = " + std::to_string(node) + " is not a node");
-    }
+Fault check_length(std::size_t length, const char* name, std::size_t expected) {
+    if (length == expected) return std::nullopt;
+    return std::string(name) + " has " + std::to_string(length) + " entries, not " + std::to_string(expected);
 }
 
 Total unmet_demand(const Network& network) {
@@ -190,19 +171,38 @@ Failure cycle_failure(const Network& network, std::span<const std::int32_t> cycl
 
 }  // namespace
 
+Fault check_columns(const Network& network) {
+    const std::size_t arcs = network.tail.size();
+    if (auto fault = check_length(network.supply.size(), "supply", index(std::max(network.num_nodes, 0))))
+        return fault;
+    if (auto fault = check_length(network.head.size(), "head", arcs)) return fault;
+    if (auto fault = check_length(network.capacity.size(), "capacity", arcs)) return fault;
+    if (auto fault = check_length(network.cost.size(), "cost", arcs)) return fault;
+    if (auto fault = check_length(network.lower.size(), "lower", network.lower.empty() ? 0 : arcs))
+        return fault;
+    for (std::size_t a = 0; a < arcs; ++a) {
+        const bool tail = is_node(network, network.tail[a]);
+        if (tail && is_node(network, network.head[a])) continue;
+        const std::int32_t node = tail ? network.head[a] : network.tail[a];
+        return (tail ? "head[" : "tail[") + std::to_string(a) + "] = " + std::to_string(node) +
+               " is not a node";
+    }
+    return std::nullopt;
+}
+
 Fault verify_flow(const Network& network, std::span<const std::int64_t> flow,
                   std::span<const std::int64_t> potential, Total cost) {
-    check_columns(network);
+    TOPOPLACE_ASSERT(!check_columns(network));
     return flow_failure(network, flow, potential, cost);
 }
 
 Fault verify_infeasible(const Network& network, std::span<const std::int32_t> cut) {
-    check_columns(network);
+    TOPOPLACE_ASSERT(!check_columns(network));
     return cut_failure(network, cut);
 }
 
 Fault verify_unbounded(const Network& network, std::span<const std::int32_t> cycle) {
-    check_columns(network);
+    TOPOPLACE_ASSERT(!check_columns(network));
     return cycle_failure(network, cycle);
 }
 

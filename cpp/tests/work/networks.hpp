@@ -68,7 +68,7 @@ class Scheduler {
     void end(std::int32_t count) {
         for (std::int32_t i = 0; i < count; ++i) {
             std::swap(tasks_[std::size_t(random_.below(std::int32_t(tasks_.size())))], tasks_.back());
-            network_.remove_nodes(Rows{tasks_.back()});
+            CHECK(!network_.remove_nodes(Rows{tasks_.back()}));
             tasks_.pop_back();
         }
         demand();
@@ -77,8 +77,8 @@ class Scheduler {
     void disturb(std::int32_t count) {
         for (std::int32_t i = 0; i < count; ++i) {
             const std::int32_t exit = exits_[std::size_t(random_.below(std::int32_t(exits_.size())))];
-            if (i % 2 == 0) network_.set_capacity(Rows{exit}, Values{random_.below(5)});
-            if (i % 2 == 1) network_.set_cost(Rows{exit}, Values{random_.below(40)});
+            if (i % 2 == 0) CHECK(!network_.set_capacity(Rows{exit}, Values{random_.below(5)}));
+            if (i % 2 == 1) CHECK(!network_.set_cost(Rows{exit}, Values{random_.below(40)}));
         }
     }
     topoplace::flow::FlowResult solve(bool structure = true) {
@@ -101,11 +101,17 @@ class Scheduler {
     using Rows = std::vector<std::int32_t>;
     using Values = std::vector<std::int64_t>;
 
-    std::int32_t node(std::int64_t supply) { return network_.add_nodes(Values{supply}).front(); }
-    std::int32_t arc(std::int32_t tail, std::int32_t head, std::int64_t capacity, std::int64_t cost) {
-        return network_.add_arcs(Rows{tail}, Rows{head}, Values{capacity}, Values{cost}).front();
+    std::int32_t node(std::int64_t supply) {
+        Rows added;
+        CHECK(!network_.add_nodes(Values{supply}, added));
+        return added.front();
     }
-    void demand() { network_.set_supply(Rows{sink_}, Values{-std::int64_t(tasks_.size())}); }
+    std::int32_t arc(std::int32_t tail, std::int32_t head, std::int64_t capacity, std::int64_t cost) {
+        Rows added;
+        CHECK(!network_.add_arcs(Rows{tail}, Rows{head}, Values{capacity}, Values{cost}, added));
+        return added.front();
+    }
+    void demand() { CHECK(!network_.set_supply(Rows{sink_}, Values{-std::int64_t(tasks_.size())})); }
 
     topoplace::flow::FlowNetwork network_;
     Random random_{3};

@@ -2,7 +2,6 @@
 #include "flow/general/normal_form.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -14,78 +13,81 @@ namespace {
 
 constexpr std::size_t kMaxArcs = (std::size_t{1} << 30) - 1;
 
-[[noreturn]] void refuse(const char* name, std::size_t entry, std::int64_t value, const std::string& rule) {
-    throw std::invalid_argument(std::string(name) + "[" + std::to_string(entry) +
-                                "] = " + std::to_string(value) + " " + rule);
+std::string wrong(const char* name, std::size_t entry, std::int64_t value, const std::string& rule) {
+    return std::string(name) + "[" + std::to_string(entry) + "] = " + std::to_string(value) + " " + rule;
 }
 
-void check_length(std::size_t length, const char* name, std::size_t expected, const char* unit) {
-    if (length == expected) return;
-    throw std::invalid_argument(std::string(name) + " has " + std::to_string(length) +
-                                " entries; the network has " + std::to_string(expected) + " " + unit);
+Fault check_length(std::size_t length, const char* name, std::size_t expected, const char* unit) {
+    if (length == expected) return std::nullopt;
+    return std::string(name) + " has " + std::to_string(length) + " entries; the network has " +
+           std::to_string(expected) + " " + unit;
 }
 
-void check_lengths(const Network& network, const FlowParams& params) {
+Fault check_lengths(const Network& network, const FlowParams& params) {
     if (network.num_nodes < 0 || network.num_nodes == std::numeric_limits<std::int32_t>::max())
-        throw std::invalid_argument("num_nodes = " + std::to_string(network.num_nodes) +
-                                    " is not in 0..2^31-2");
+        return "num_nodes = " + std::to_string(network.num_nodes) + " is not in 0..2^31-2";
     const std::size_t arcs = network.tail.size();
     const auto nodes = static_cast<std::size_t>(network.num_nodes);
-    if (arcs + nodes > kMaxArcs)
-        throw std::invalid_argument("tail has " + std::to_string(arcs) + " entries; too many arcs");
-    check_length(network.head.size(), "head", arcs, "arcs");
-    if (!network.lower.empty()) check_length(network.lower.size(), "lower", arcs, "arcs");
-    check_length(network.capacity.size(), "capacity", arcs, "arcs");
-    check_length(network.cost.size(), "cost", arcs, "arcs");
-    check_length(network.supply.size(), "supply", nodes, "nodes");
-    if (!params.start_flow.empty()) check_length(params.start_flow.size(), "start_flow", arcs, "arcs");
-    if (!params.start_potential.empty())
-        check_length(params.start_potential.size(), "start_potential", nodes, "nodes");
+    if (arcs + nodes > kMaxArcs) return "tail has " + std::to_string(arcs) + " entries; too many arcs";
+    if (auto fault = check_length(network.head.size(), "head", arcs, "arcs")) return fault;
+    const auto optional = [](std::size_t length, std::size_t all) { return length == 0 ? 0 : all; };
+    if (auto fault =
+            check_length(network.lower.size(), "lower", optional(network.lower.size(), arcs), "arcs"))
+        return fault;
+    if (auto fault = check_length(network.capacity.size(), "capacity", arcs, "arcs")) return fault;
+    if (auto fault = check_length(network.cost.size(), "cost", arcs, "arcs")) return fault;
+    if (auto fault = check_length(network.supply.size(), "supply", nodes, "nodes")) return fault;
+    const std::size_t flows = params.start_flow.size(), potentials = params.start_potential.size();
+    if (auto fault = check_length(flows, "start_flow", optional(flows, arcs), "arcs")) return fault;
+    return check_length(potentials, "start_potential", optional(potentials, nodes), "nodes");
 }
 
 // The checks of single values look at all entries without a branch first; only where one fails, they look for
 // the first.
 
-void check_ends(std::span<const std::int32_t> ends, const char* name, std::int32_t num_nodes) {
+Fault check_ends(std::span<const std::int32_t> ends, const char* name, std::int32_t num_nodes) {
     std::uint32_t largest = 0;  // a negative number is larger than any node
     for (const std::int32_t end : ends) largest = std::max(largest, static_cast<std::uint32_t>(end));
-    if (largest < static_cast<std::uint32_t>(num_nodes)) return;
+    if (largest < static_cast<std::uint32_t>(num_nodes)) return std::nullopt;
     for (std::size_t a = 0; a < ends.size(); ++a) {
         if (ends[a] < 0 || ends[a] >= num_nodes)
-            refuse(name, a, ends[a], "is not a node; nodes are 0.." + std::to_string(num_nodes - 1));
+            return wrong(name, a, ends[a], "is not a node; nodes are 0.." + std::to_string(num_nodes - 1));
     }
+    return std::nullopt;
 }
 
-void check_bounds(const Network& network) {
+Fault check_bounds(const Network& network) {
     std::int64_t bits = 0;  // the sign of any
     for (const std::int64_t units : network.capacity) bits |= units;
-    if (network.lower.empty() && bits >= 0) return;
+    if (network.lower.empty() && bits >= 0) return std::nullopt;
     Total lower_sum = 0;
     for (std::size_t a = 0; a < network.capacity.size(); ++a) {
         const std::int64_t lower = network.lower.empty() ? 0 : network.lower[a];
-        if (lower < 0) refuse("lower", a, lower, "is negative");
-        if (network.capacity[a] < 0) refuse("capacity", a, network.capacity[a], "is negative");
+        if (lower < 0) return wrong("lower", a, lower, "is negative");
+        if (network.capacity[a] < 0) return wrong("capacity", a, network.capacity[a], "is negative");
         if (lower > network.capacity[a])
-            refuse("lower", a, lower, "is above the capacity " + std::to_string(network.capacity[a]));
+            return wrong("lower", a, lower, "is above the capacity " + std::to_string(network.capacity[a]));
         lower_sum += lower;
     }
-    if (lower_sum > kMaxUnits / 4) throw std::invalid_argument("lower sums to more than 2^59");
+    if (lower_sum > kMaxUnits / 4) return "lower sums to more than 2^59";
+    return std::nullopt;
 }
 
-void check_supplies(const Network& network) {
+Fault check_supplies(const Network& network) {
     std::int64_t bits = 0;  // of the amounts, or of one less where they are negative
     for (const std::int64_t units : network.supply) bits |= units ^ (units >> 63);
-    if (bits < kMaxUnits / 4 / (std::int64_t{network.num_nodes} + 1)) return;
+    if (bits < kMaxUnits / 4 / (std::int64_t{network.num_nodes} + 1)) return std::nullopt;
     Total sum = 0;
     for (std::size_t v = 0; v < network.supply.size(); ++v) {
         if (network.supply[v] == std::numeric_limits<std::int64_t>::min())
-            refuse("supply", v, network.supply[v], "is below -2^63 + 1");
+            return wrong("supply", v, network.supply[v], "is below -2^63 + 1");
         sum += std::abs(network.supply[v]);
     }
-    if (sum > kMaxUnits / 4) throw std::invalid_argument("supply: amounts sum to more than 2^59");
+    if (sum > kMaxUnits / 4) return "supply: amounts sum to more than 2^59";
+    return std::nullopt;
 }
 
-void check_costs(const Network& network) {
+Fault check_costs(const Network& network) {
     const std::int64_t most = kMaxPotential / (std::int64_t{network.num_nodes} + 2);
     std::int64_t least = 0;
     std::int64_t greatest = 0;
@@ -93,24 +95,25 @@ void check_costs(const Network& network) {
         least = std::min(least, cost);
         greatest = std::max(greatest, cost);
     }
-    if (-most <= least && greatest <= most) return;
+    if (-most <= least && greatest <= most) return std::nullopt;
     for (std::size_t a = 0; a < network.cost.size(); ++a) {
         if (network.cost[a] < -most || network.cost[a] > most)
-            refuse("cost", a, network.cost[a],
-                   "is beyond " + std::to_string(most) +
-                       ": times the number of nodes it has to stay below 2^61");
+            return wrong("cost", a, network.cost[a],
+                         "is beyond " + std::to_string(most) +
+                             ": times the number of nodes it has to stay below 2^61");
     }
+    return std::nullopt;
 }
 
 }  // namespace
 
-void check(const Network& network, const FlowParams& params) {
-    check_lengths(network, params);
-    check_ends(network.tail, "tail", network.num_nodes);
-    check_ends(network.head, "head", network.num_nodes);
-    check_bounds(network);
-    check_supplies(network);
-    check_costs(network);
+Fault check(const Network& network, const FlowParams& params) {
+    if (auto fault = check_lengths(network, params)) return fault;
+    if (auto fault = check_ends(network.tail, "tail", network.num_nodes)) return fault;
+    if (auto fault = check_ends(network.head, "head", network.num_nodes)) return fault;
+    if (auto fault = check_bounds(network)) return fault;
+    if (auto fault = check_supplies(network)) return fault;
+    return check_costs(network);
 }
 
 NormalForm::NormalForm(const Network& network, const FlowParams& params) : network_(network) {
@@ -125,6 +128,7 @@ NormalForm::NormalForm(const Network& network, const FlowParams& params) : netwo
     fill_demands();
     if (oversupplied_) return;
     limit_capacities();
+    if (fault_) return;
     if (!params.start_flow.empty() || !params.start_potential.empty()) start_from(params);
     assert_normal(problem_);
 }
@@ -186,7 +190,7 @@ void NormalForm::limit_capacities() {
         capacity = static_cast<std::int64_t>(std::min<Total>(capacity, most));
         sum += capacity;
     }
-    if (sum > kMaxUnits) throw std::invalid_argument("capacity: what flow may fill sums to more than 2^61");
+    if (sum > kMaxUnits) fault_ = "capacity: what flow may fill sums to more than 2^61";
 }
 
 void NormalForm::start_from(const FlowParams& params) {

@@ -14,8 +14,8 @@
 
 namespace topoplace::flow {
 
-// Throws std::invalid_argument for whatever min_cost_flow refuses.
-void check(const Network& network, const FlowParams& params);
+// What min_cost_flow refuses of networks, but for what their normal form shows.
+[[nodiscard]] Fault check(const Network& network, const FlowParams& params);
 
 // Made of a network that `check` has passed. Arcs and nodes keep their numbers; where demands exceed
 // supplies, one more node fills them up, over arcs that follow the network's.
@@ -26,6 +26,8 @@ class NormalForm {
     const Problem& problem() const { return problem_; }
     // True if more is supplied than all demands take.
     bool oversupplied() const { return oversupplied_; }
+    // Capacities that flow may fill are too large together.
+    const Fault& fault() const { return fault_; }
     // The solution of the problem as one of the network.
     FlowResult restore(Solution&& solution) const;
 
@@ -40,6 +42,7 @@ class NormalForm {
     Problem problem_;
     std::vector<std::int64_t> sent_;  // by arc: its flow where the problem's is 0; empty: 0
     bool oversupplied_ = false;
+    Fault fault_;
 };
 
 }  // namespace topoplace::flow

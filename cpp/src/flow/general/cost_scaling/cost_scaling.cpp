@@ -25,7 +25,6 @@
 #include <algorithm>
 #include <bit>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -85,6 +84,13 @@ bool scalable(const Problem& problem) {
     return largest_cost(problem) <= kMaxPotential / 4 / (std::int64_t{problem.num_nodes} + 2);
 }
 
+Fault check_scaling(const Problem& problem) {
+    if (scalable(problem)) return std::nullopt;
+    return "cost: " + std::to_string(largest_cost(problem)) +
+           " is too large for cost_scaling: times 4 (num_nodes + 2) it has to stay below 2^61; "
+           "network_simplex takes it";
+}
+
 // Measured: trees of the network simplex lose where most of their arcs are empty, one for each unit supplied,
 // and the network is sparse, the more so where it is larger than the caches (benchmarks/bench_flow.py).
 bool prefers_scaling(const Problem& problem) {
@@ -96,11 +102,7 @@ bool prefers_scaling(const Problem& problem) {
 }
 
 Solution cost_scaling(const Problem& problem, WorkMeter& meter) {
-    if (!scalable(problem)) {
-        throw std::invalid_argument("cost: " + std::to_string(largest_cost(problem)) +
-                                    " is too large for cost_scaling: times 4 (num_nodes + 2) it has to stay "
-                                    "below 2^61; network_simplex takes it");
-    }
+    TOPOPLACE_ASSERT(scalable(problem));
     return narrow(problem) ? solve<std::int32_t>(problem, meter) : solve<std::int64_t>(problem, meter);
 }
 
