@@ -220,8 +220,11 @@ void check_known(const ClusterState& state, const Numbers& gpus, const Numbers& 
 
 ClusterState restore(const py::bytes& snapshot, std::int32_t num_gpus, std::vector<std::int32_t> first_gpu,
                      Capacity capacity) {
-    return ClusterState::restore(std::string_view(snapshot), num_gpus,
-                                 {std::move(first_gpu), std::move(capacity)});
+    Fault fault;
+    auto state = ClusterState::restore(std::string_view(snapshot), num_gpus,
+                                       {std::move(first_gpu), std::move(capacity)}, fault);
+    require(fault);
+    return *std::move(state);
 }
 
 std::pair<std::string_view, std::int32_t> allocate(ClusterState& state, const std::string& job,
@@ -361,6 +364,7 @@ void register_service(py::class_<ClusterState>& bound) {
             "hold",
             [](ClusterState& state, const std::string& reason, const Numbers& gpus, const Numbers& machines) {
                 check_known(state, gpus, machines);
+                require(state.check_reason(reason));
                 return state.hold(reason, gpus, machines);
             },
             py::arg("reason"), py::arg("gpus"), py::arg("machines") = Numbers())
@@ -396,8 +400,9 @@ void register_cluster(py::module_& module) {
                                    "Which job holds which GPU; see topoplace.Cluster.");
     bound
         .def(py::init([](std::int32_t num_gpus, std::vector<std::int32_t> first_gpu, Capacity capacity) {
-                 return std::make_unique<ClusterState>(num_gpus,
-                                                       Machines{std::move(first_gpu), std::move(capacity)});
+                 Machines machines{std::move(first_gpu), std::move(capacity)};
+                 require(ClusterState::check(num_gpus, machines));
+                 return std::make_unique<ClusterState>(num_gpus, std::move(machines));
              }),
              py::arg("num_gpus"), py::arg("first_gpu") = std::vector<std::int32_t>(),
              py::arg("capacity") = Capacity(),

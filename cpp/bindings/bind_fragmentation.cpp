@@ -28,6 +28,7 @@ std::unique_ptr<Fragmentation> make(const Jobs& jobs, double stranded) {
     for (const auto& [cpus, tasks, share, weight, suits] : jobs) {
         typical.push_back({cpus, tasks, share, weight, {suits.begin(), suits.end()}});
     }
+    require(Fragmentation::check(typical, stranded));
     return std::make_unique<Fragmentation>(std::move(typical), stranded);
 }
 

@@ -54,6 +54,7 @@ std::unique_ptr<MachineConditions> make(const ClusterState& state, Lists gpus_of
                                         bool sees_jobs, bool shared, bool sees_gpu_use, bool sees_processes,
                                         bool sees_shares, bool sees_cpus) {
     MachineLayout layout{std::move(gpus_of), std::move(template_of), std::move(socket_of)};
+    require(MachineConditions::check(layout, state.num_gpus()));
     return std::make_unique<MachineConditions>(state, std::move(layout),
                                                Sight{.jobs = sees_jobs,
                                                      .gpu_use = sees_gpu_use,
@@ -200,8 +201,11 @@ std::vector<std::pair<std::int32_t, std::int32_t>> first(const MachineRanking& r
 
 void register_domains(py::module_& module) {
     py::class_<DomainFill>(module, "DomainFill", "How full the domains of each level are.")
-        .def(py::init<MachineConditions&, const Lists&>(), py::keep_alive<1, 2>(), py::arg("conditions"),
-             py::arg("domain_of"),
+        .def(py::init([](MachineConditions& conditions, const Lists& domain_of) {
+                 require(DomainFill::check(conditions.num_machines(), domain_of));
+                 return std::make_unique<DomainFill>(conditions, domain_of);
+             }),
+             py::keep_alive<1, 2>(), py::arg("conditions"), py::arg("domain_of"),
              "domain_of: of each level, the outermost first, the domain of each machine.")
         .def("refresh", &DomainFill::refresh)
         .def("free_of_level", &free_of_level, py::arg("level"),

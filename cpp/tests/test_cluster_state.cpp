@@ -1,8 +1,8 @@
 #include <array>
-#include <stdexcept>
 #include <utility>
 
 #include "check.hpp"
+#include "restored.hpp"
 #include "topoplace/cluster_state.hpp"
 
 using topoplace::AllocationStatus;
@@ -16,12 +16,9 @@ AllocationStatus allocate(ClusterState& state, const char* job, const Gpus& gpus
 }
 
 bool restores(const std::string& bytes, std::int32_t num_gpus) {
-    try {
-        static_cast<void>(ClusterState::restore(bytes, num_gpus));
-        return true;
-    } catch (const std::invalid_argument&) {
-        return false;
-    }
+    topoplace::Fault fault;
+    CHECK_EQ(ClusterState::restore(bytes, num_gpus, {}, fault).has_value(), !fault);
+    return !fault;
 }
 
 ClusterState busy() {
@@ -111,7 +108,7 @@ TEST(a_snapshot_keeps_what_is_held_with_its_reason) {
     state.hold("spare", Gpus{3, 1}, Gpus{1});
     state.hold("tests", Gpus{0});
     const std::string bytes = state.snapshot();
-    const ClusterState again = ClusterState::restore(bytes, 4, {{0, 2}, {}});
+    const ClusterState again = restored(bytes, 4, {{0, 2}, {}});
     CHECK(again.snapshot() == bytes);
     CHECK(again.held_back().at("spare").gpus == (Gpus{1, 3}));
     CHECK(again.held_back().at("spare").machines == Gpus{1});
@@ -176,7 +173,7 @@ TEST(jobs_come_in_the_order_of_their_allocation) {
 
 TEST(a_snapshot_restores_and_damage_is_refused) {
     const std::string bytes = busy().snapshot();
-    CHECK(ClusterState::restore(bytes, 72).snapshot() == bytes);
+    CHECK(restored(bytes, 72).snapshot() == bytes);
     CHECK(!restores(bytes, 71));
     for (std::size_t i = 0; i < bytes.size(); ++i) {
         CHECK(!restores(bytes.substr(0, i), 72));
@@ -197,15 +194,7 @@ TEST(a_status_has_its_name) {
 }
 
 TEST(sizes_are_bounded) {
-    for (const std::int32_t size : {0, -1, ClusterState::kMaxGpus + 1}) {
-        bool refused = false;
-        try {
-            const ClusterState state(size);
-        } catch (const std::invalid_argument&) {
-            refused = true;
-        }
-        CHECK(refused);
-    }
+    for (const std::int32_t size : {0, -1, ClusterState::kMaxGpus + 1}) CHECK(ClusterState::check(size, {}));
     CHECK_EQ(ClusterState(100'000).num_free(), 100'000);
 }
 
@@ -256,7 +245,7 @@ TEST(a_job_may_hold_host_resources_alone) {
     ClusterState state = with_hosts();
     CHECK(state.allocate("a", Gpus{}, {{{1, 3, 0}}, {}}).status == AllocationStatus::ok);
     CHECK(state.allocate("a", Gpus{0}).status == AllocationStatus::job_exists);
-    CHECK(ClusterState::restore(state.snapshot(), 4).jobs().empty());
+    CHECK(restored(state.snapshot(), 4).jobs().empty());
     CHECK(ClusterState(state).find("a") != nullptr);
     CHECK(state.release("a").status == AllocationStatus::ok);
 }
@@ -309,13 +298,5 @@ TEST(notes_stay_with_their_jobs) {
 TEST(machines_that_cannot_be_are_refused) {
     const std::array<topoplace::Machines, 3> wrong{
         {{{0, 4}, {}}, {{0, 2}, {{1, 1, 1}}}, {{0}, {{1, -1, 1}}}}};
-    for (const topoplace::Machines& machines : wrong) {
-        bool refused = false;
-        try {
-            const ClusterState state(4, machines);
-        } catch (const std::invalid_argument&) {
-            refused = true;
-        }
-        CHECK(refused);
-    }
+    for (const topoplace::Machines& machines : wrong) CHECK(ClusterState::check(4, machines));
 }

@@ -3,7 +3,6 @@
 #include <cmath>
 #include <limits>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

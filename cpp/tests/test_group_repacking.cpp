@@ -1,7 +1,6 @@
 // Group repacking against brute force on small trees, and against its verifier on larger ones.
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

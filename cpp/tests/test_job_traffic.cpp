@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <tuple>
 #include <vector>

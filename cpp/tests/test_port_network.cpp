@@ -4,7 +4,6 @@
 #include <limits>
 #include <map>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "restored.hpp"
 #include "topoplace/cluster_state.hpp"
 #include "topoplace/random.hpp"
 
@@ -103,9 +104,9 @@ TEST(shares_add_up_to_a_gpu_at_most) {
         }
         compare(ClusterState(state), model);
         const std::string bytes = state.snapshot();
-        const ClusterState restored = ClusterState::restore(bytes, kGpus);
-        compare(restored, model);
-        CHECK(restored.snapshot() == bytes);
+        const ClusterState again = restored(bytes, kGpus);
+        compare(again, model);
+        CHECK(again.snapshot() == bytes);
     }
 }
 
@@ -116,5 +117,5 @@ TEST(a_share_of_a_snapshot_is_in_thousandths) {
     CHECK(state.allocate("c", std::vector<std::int32_t>{0}, {}, {}, 0, {1}).status ==
           AllocationStatus::share_short);
     CHECK(state.allocate("d", std::vector<std::int32_t>{0}).status == AllocationStatus::taken_gpu);
-    CHECK(ClusterState::restore(state.snapshot(), 1).snapshot() == state.snapshot());
+    CHECK(restored(state.snapshot(), 1).snapshot() == state.snapshot());
 }

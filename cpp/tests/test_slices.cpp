@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "check.hpp"
+#include "restored.hpp"
 #include "topoplace/cluster_state.hpp"
 #include "topoplace/machine_conditions.hpp"
 #include "topoplace/random.hpp"
@@ -186,8 +187,8 @@ TEST(slices_agree_with_a_model) {
         const ClusterState copy(state);
         compare(copy, model);
         const std::string bytes = state.snapshot();
-        compare(ClusterState::restore(bytes, kGpus), model);
-        CHECK_EQ(ClusterState::restore(bytes, kGpus).snapshot(), bytes);
+        compare(restored(bytes, kGpus), model);
+        CHECK_EQ(restored(bytes, kGpus).snapshot(), bytes);
     }
 }
 

@@ -4,7 +4,6 @@
 #include <limits>
 #include <numeric>
 #include <set>
-#include <stdexcept>
 #include <string>
 #include <vector>
 

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -23,6 +24,7 @@
 #include <vector>
 
 #include "topoplace/change_log.hpp"
+#include "topoplace/fault.hpp"
 #include "topoplace/gpu_shares.hpp"
 #include "topoplace/gpu_slices.hpp"
 #include "topoplace/host_state.hpp"
@@ -92,8 +94,9 @@ class ClusterState {
 
     static constexpr std::int32_t kMaxGpus = std::int32_t{1} << 24;
 
-    // All GPUs in service and free. Throws std::invalid_argument unless num_gpus is in 1..kMaxGpus, and the
-    // first GPU of every machine is one of them.
+    // A number of GPUs that is not in 1..kMaxGpus, or machines that cannot be.
+    [[nodiscard]] static Fault check(std::int32_t num_gpus, const Machines& machines);
+    // All GPUs in service and free.
     explicit ClusterState(std::int32_t num_gpus, Machines machines = {});
     // Copies hold the same allocations and no open transaction.
     ClusterState(const ClusterState& other);
@@ -155,7 +158,8 @@ class ClusterState {
     bool undrain(std::span<const std::int32_t> gpus, std::span<const std::int32_t> machines = {});
     bool drain(std::int32_t gpu) { return drain(std::span(&gpu, 1)); }
     bool undrain(std::int32_t gpu) { return undrain(std::span(&gpu, 1)); }
-    // Holding again changes the reason. Throws std::length_error for more than 65,535 different reasons.
+    // Holding again changes the reason. There may be 65,535 different ones.
+    [[nodiscard]] Fault check_reason(std::string_view reason) const;
     bool hold(std::string_view reason, std::span<const std::int32_t> gpus,
               std::span<const std::int32_t> machines = {});
     bool unhold(std::span<const std::int32_t> gpus, std::span<const std::int32_t> machines = {});
@@ -176,11 +180,12 @@ class ClusterState {
     void rollback(Mark mark) noexcept;
 
     // The state as bytes, the same for the same state; restore() refuses any it did not write, and those of
-    // another number of GPUs, by std::invalid_argument. An open transaction is not part of it, nor is which
-    // GPUs are unhealthy and which machines are drained.
+    // another number of GPUs: `fault` says why, and there is no state. An open transaction is not part of it,
+    // nor is which GPUs are unhealthy and which machines are drained.
     std::string snapshot() const;
     // Host resources and notes are not part of it: see attach().
-    static ClusterState restore(std::string_view bytes, std::int32_t num_gpus, Machines machines = {});
+    static std::optional<ClusterState> restore(std::string_view bytes, std::int32_t num_gpus,
+                                               Machines machines, Fault& fault);
 
   private:
     using Bits = std::vector<std::uint64_t>;

@@ -14,8 +14,10 @@ namespace topoplace {
 class DomainFill {
   public:
     // `domain_of[level][machine]`: the levels of the cluster as a tree, the outermost first; each domain is
-    // in one of the level before. Throws std::invalid_argument where that is not so. The conditions must
-    // outlive this object.
+    // in one of the level before.
+    [[nodiscard]] static Fault check(std::int32_t num_machines,
+                                     const std::vector<std::vector<std::int32_t>>& domain_of);
+    // The conditions must outlive this object.
     DomainFill(MachineConditions& conditions, const std::vector<std::vector<std::int32_t>>& domain_of);
 
     std::int32_t num_levels() const { return levels_; }

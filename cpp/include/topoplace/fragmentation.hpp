@@ -12,6 +12,8 @@
 #include <span>
 #include <vector>
 
+#include "topoplace/fault.hpp"
+
 namespace topoplace {
 
 struct TypicalJob {
@@ -31,9 +33,11 @@ struct MachineLeft {
 
 class Fragmentation {
   public:
+    // An amount below 0, a share that is not 1..1000 of a job with tasks, weights that do not add up to more
+    // than 0, or jobs that know different numbers of classes.
+    [[nodiscard]] static Fault check(std::span<const TypicalJob> jobs, double stranded);
     // stranded: the weight of what is stranded, in the mean over the jobs with tasks, in addition to the
-    // fragment. Throws std::invalid_argument for an amount below 0, a share that is not 1..1000 of a job with
-    // tasks, weights that do not add up to more than 0, or jobs that know different numbers of classes.
+    // fragment.
     explicit Fragmentation(std::vector<TypicalJob> jobs, double stranded = 0);
 
     std::int32_t num_classes() const { return static_cast<std::int32_t>(jobs_.front().suits.size()); }

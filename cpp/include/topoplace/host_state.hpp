@@ -9,6 +9,7 @@
 #include <span>
 #include <vector>
 
+#include "topoplace/fault.hpp"
 #include "topoplace/withdrawal.hpp"
 
 namespace topoplace {
@@ -32,8 +33,8 @@ class HostState {
     // The amounts of a machine: CPUs, MB of memory, drives.
     using Amounts = std::array<std::int64_t, 3>;
 
-    // capacity: one entry a machine, or none for no limits. Throws std::invalid_argument for another number
-    // of entries, or an amount below 0.
+    // capacity: one entry a machine, or none for no limits; no amount is below 0.
+    [[nodiscard]] static Fault check(std::int32_t num_machines, std::span<const Amounts> capacity);
     HostState(std::int32_t num_machines, std::vector<Amounts> capacity);
 
     std::int32_t num_machines() const { return static_cast<std::int32_t>(num_processes_.size()); }

@@ -18,6 +18,7 @@
 
 #include "topoplace/change_log.hpp"
 #include "topoplace/cluster_state.hpp"
+#include "topoplace/fault.hpp"
 
 namespace topoplace {
 
@@ -75,8 +76,10 @@ class MachineConditions {
         bool operator==(const Condition&) const = default;
     };
 
-    // Throws std::invalid_argument unless each GPU of the state is on exactly one machine, and each machine's
-    // template has a socket for each of its GPUs. The state must outlive this object.
+    // A GPU of the state that is not on exactly one machine, or a machine whose template has not a socket for
+    // each of its GPUs.
+    [[nodiscard]] static Fault check(const MachineLayout& layout, std::int32_t num_gpus);
+    // The state must outlive this object.
     MachineConditions(const ClusterState& state, MachineLayout layout, Sight sight);
 
     std::int32_t num_machines() const { return static_cast<std::int32_t>(layout_.gpus_of.size()); }

@@ -15,7 +15,6 @@
 // what passes the checksum is still checked in full.
 #include <algorithm>
 #include <map>
-#include <stdexcept>
 #include <utility>
 
 #include "topoplace/assert.hpp"
@@ -53,16 +52,23 @@ void write_slice(std::string& out, const MigSlice& slice) {
     write(out, slice.compute);
 }
 
-[[noreturn]] void refuse(const std::string& why) { throw std::invalid_argument("snapshot: " + why); }
-
+// After its first fault, it reads zeros.
 class Reader {
   public:
     explicit Reader(std::string_view bytes) : rest_(bytes) {}
 
     bool at_end() const { return rest_.empty(); }
+    const Fault& fault() const { return fault_; }
+    void refuse(const std::string& why) {
+        if (!fault_) fault_ = "snapshot: " + why;
+        rest_ = {};
+    }
 
     std::string_view bytes(std::size_t count) {
-        if (count > rest_.size()) refuse("it ends too early");
+        if (count > rest_.size()) {
+            refuse("it ends too early");
+            return {};
+        }
         const std::string_view taken = rest_.substr(0, count);
         rest_.remove_prefix(count);
         return taken;
@@ -81,7 +87,10 @@ class Reader {
 
     std::vector<std::int32_t> gpus() {
         const auto count = number<std::uint32_t>();
-        if (count > rest_.size() / sizeof(std::int32_t)) refuse("it ends too early");
+        if (count > rest_.size() / sizeof(std::int32_t)) {
+            refuse("it ends too early");
+            return {};
+        }
         std::vector<std::int32_t> found(count);
         for (std::int32_t& gpu : found) gpu = static_cast<std::int32_t>(number<std::uint32_t>());
         return found;
@@ -89,14 +98,16 @@ class Reader {
 
   private:
     std::string_view rest_;
+    Fault fault_;
 };
 
 std::vector<MigSlice> read_slices(Reader& reader, std::size_t count) {
     std::vector<MigSlice> slices;
-    for (std::size_t i = 0; i < count; ++i) {
+    for (std::size_t i = 0; i < count && !reader.fault(); ++i) {
         const auto parts = reader.number<std::uint32_t>();
         slices.push_back({parts, reader.number<std::uint32_t>()});
-        if (slices.back().eighths() == 0 || (parts & ~MigSlice::kAll) != 0) refuse("a slice is invalid");
+        if (slices.back().eighths() == 0 || (parts & ~MigSlice::kAll) != 0)
+            reader.refuse("a slice is invalid");
     }
     return slices;
 }
@@ -106,10 +117,11 @@ GpuParts read_parts(Reader& reader, std::uint32_t version, const std::string& jo
     GpuParts parts;
     if (version == 1) return parts;
     const auto share = reader.number<std::uint32_t>();
-    if (share < 1 || share > kWholeGpu) refuse("job \"" + job + "\" has a share of " + std::to_string(share));
+    if (share < 1 || share > kWholeGpu)
+        reader.refuse("job \"" + job + "\" has a share of " + std::to_string(share));
     parts.share = static_cast<std::int32_t>(share);
     if (version < 3 || reader.number<std::uint8_t>() == 0) return parts;
-    if (parts.share != kWholeGpu) refuse("job \"" + job + "\" has slices and a share");
+    if (parts.share != kWholeGpu) reader.refuse("job \"" + job + "\" has slices and a share");
     parts.slices = read_slices(reader, num_gpus);
     parts.may_reslice = true;
     return parts;
@@ -117,13 +129,13 @@ GpuParts read_parts(Reader& reader, std::uint32_t version, const std::string& jo
 
 // Returns the version.
 std::uint32_t read_header(Reader& reader, std::int32_t num_gpus) {
-    if (reader.bytes(kMagic.size()) != kMagic) refuse("it does not begin as one");
+    if (reader.bytes(kMagic.size()) != kMagic) reader.refuse("it does not begin as one");
     const auto version = reader.number<std::uint32_t>();
     if (version < 1 || version > kVersion)
-        refuse("it has version " + std::to_string(version) + ", not 1 to " + std::to_string(kVersion));
+        reader.refuse("it has version " + std::to_string(version) + ", not 1 to " + std::to_string(kVersion));
     const auto stored = reader.number<std::uint32_t>();
     if (stored != static_cast<std::uint32_t>(num_gpus)) {
-        refuse("it is of " + std::to_string(stored) + " GPUs, not " + std::to_string(num_gpus));
+        reader.refuse("it is of " + std::to_string(stored) + " GPUs, not " + std::to_string(num_gpus));
     }
     return version;
 }
@@ -140,26 +152,49 @@ void write_held(std::string& out, const std::map<std::string_view, ClusterState:
 
 void read_held(Reader& reader, ClusterState& state) {
     const auto reasons = reader.number<std::uint32_t>();
-    if (reasons < 1) refuse("nothing is held");
+    if (reasons < 1) reader.refuse("nothing is held");
     std::string_view last;
-    for (std::uint32_t i = 0; i < reasons; ++i) {
+    for (std::uint32_t i = 0; i < reasons && !reader.fault(); ++i) {
         const std::string_view reason = reader.bytes(reader.number<std::uint32_t>());
-        if (i > 0 && reason <= last) refuse("reasons are out of order");
+        if (i > 0 && reason <= last) reader.refuse("reasons are out of order");
+        if (state.check_reason(reason)) reader.refuse("too many reasons to hold");
         last = reason;
         const std::vector<std::int32_t> gpus = reader.gpus();
         const std::vector<std::int32_t> machines = reader.gpus();
         for (const std::int32_t gpu : gpus) {
             if (!state.knows(gpu) || state.withdrawal(gpu).held != 0)
-                refuse("held GPU " + std::to_string(gpu) + " is invalid");
+                return reader.refuse("held GPU " + std::to_string(gpu) + " is invalid");
             state.hold(reason, std::span(&gpu, 1));
         }
         for (const std::int32_t machine : machines) {
             const bool is_known = machine >= 0 && machine < state.hosts().num_machines();
             if (!is_known || state.hosts().withdrawal(machine).held != 0)
-                refuse("held machine " + std::to_string(machine) + " is invalid");
+                return reader.refuse("held machine " + std::to_string(machine) + " is invalid");
             state.hold(reason, {}, std::span(&machine, 1));
         }
-        if (gpus.empty() && machines.empty()) refuse("a reason holds nothing");
+        if (gpus.empty() && machines.empty()) reader.refuse("a reason holds nothing");
+    }
+}
+
+void read_jobs(Reader& reader, std::uint32_t version, ClusterState& state) {
+    for (auto jobs = reader.number<std::uint32_t>(); jobs > 0; --jobs) {
+        const std::string job(reader.bytes(reader.number<std::uint32_t>()));
+        const std::vector<std::int32_t> gpus = reader.gpus();
+        GpuParts parts = read_parts(reader, version, job, gpus.size());
+        if (reader.fault()) return;
+        if (state.allocate(job, gpus, {}, {}, 0, std::move(parts)).status != AllocationStatus::ok)
+            return reader.refuse("job \"" + job + "\" is invalid");
+    }
+}
+
+void read_sliced(Reader& reader, ClusterState& state) {
+    for (auto sliced = reader.number<std::uint32_t>(); sliced > 0; --sliced) {
+        const auto gpu = static_cast<std::int32_t>(reader.number<std::uint32_t>());
+        const auto count = reader.number<std::uint32_t>();
+        const std::vector<MigSlice> slices = read_slices(reader, count);
+        if (reader.fault()) return;
+        if (count < 1 || state.set_slices(gpu, slices).status != AllocationStatus::ok)
+            return reader.refuse("the slices of GPU " + std::to_string(gpu) + " are invalid");
     }
 }
 
@@ -189,7 +224,11 @@ std::string ClusterState::snapshot() const {
     if (slices) write_sliced(out);
     if (!held.empty()) write_held(out, held);
     write(out, checksum(out));
-    TOPOPLACE_ASSERT(restore(out, num_gpus(), {first_gpu_, {}}).jobs_.size() == holders.size());
+    if constexpr (kAssertionsOn) {
+        Fault fault;
+        const auto again = restore(out, num_gpus(), {first_gpu_, {}}, fault);
+        TOPOPLACE_ASSERT(again && again->jobs_.size() == holders.size());
+    }
     return out;
 }
 
@@ -215,35 +254,29 @@ std::map<std::string_view, ClusterState::Held> ClusterState::held_back() const {
     return found;
 }
 
-ClusterState ClusterState::restore(std::string_view bytes, std::int32_t num_gpus, Machines machines) {
-    if (bytes.size() < kChecksumBytes) refuse("it ends too early");
-    const std::string_view body = bytes.substr(0, bytes.size() - kChecksumBytes);
+std::optional<ClusterState> ClusterState::restore(std::string_view bytes, std::int32_t num_gpus,
+                                                  Machines machines, Fault& fault) {
+    const std::string_view body = bytes.substr(0, bytes.size() - std::min(bytes.size(), kChecksumBytes));
     Reader reader(body);
     const std::uint32_t version = read_header(reader, num_gpus);
     if (Reader(bytes.substr(body.size())).number<std::uint64_t>() != checksum(body))
-        refuse("its checksum is wrong");
+        reader.refuse("its checksum is wrong");
+    fault = reader.fault() ? reader.fault() : check(num_gpus, machines);
+    if (fault) return std::nullopt;
     ClusterState state(num_gpus, std::move(machines));
     const std::vector<std::int32_t> drained = reader.gpus();
-    for (auto jobs = reader.number<std::uint32_t>(); jobs > 0; --jobs) {
-        const std::string job(reader.bytes(reader.number<std::uint32_t>()));
-        const std::vector<std::int32_t> gpus = reader.gpus();
-        GpuParts parts = read_parts(reader, version, job, gpus.size());
-        if (state.allocate(job, gpus, {}, {}, 0, std::move(parts)).status != AllocationStatus::ok)
-            refuse("job \"" + job + "\" is invalid");
-    }
-    for (auto sliced = version < 3 ? 0 : reader.number<std::uint32_t>(); sliced > 0; --sliced) {
-        const auto gpu = static_cast<std::int32_t>(reader.number<std::uint32_t>());
-        const auto count = reader.number<std::uint32_t>();
-        if (count < 1 || state.set_slices(gpu, read_slices(reader, count)).status != AllocationStatus::ok)
-            refuse("the slices of GPU " + std::to_string(gpu) + " are invalid");
-    }
+    read_jobs(reader, version, state);
+    if (version >= 3) read_sliced(reader, state);
     if (version == 4) read_held(reader, state);
     TOPOPLACE_ASSERT(state.open_transactions_ == 0 && state.log_.empty());
-    if (!reader.at_end()) refuse("it goes on after its end");
+    if (!reader.at_end()) reader.refuse("it goes on after its end");
     for (const std::int32_t gpu : drained) {
+        if (reader.fault()) break;
         if (!state.knows(gpu) || !state.drain(gpu))
-            refuse("drained GPU " + std::to_string(gpu) + " is invalid");
+            reader.refuse("drained GPU " + std::to_string(gpu) + " is invalid");
     }
+    fault = reader.fault();
+    if (fault) return std::nullopt;
     return state;
 }
 

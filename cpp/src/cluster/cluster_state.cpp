@@ -7,7 +7,6 @@
 #include <array>
 #include <bit>
 #include <limits>
-#include <stdexcept>
 #include <utility>
 
 #include "graph/index.hpp"
@@ -60,19 +59,23 @@ std::vector<std::int32_t> ClusterState::members(const Bits& bits) {
     return found;
 }
 
+Fault ClusterState::check(std::int32_t num_gpus, const Machines& machines) {
+    const auto num_machines = static_cast<std::int32_t>(machines.first_gpu.size());
+    if (auto fault = HostState::check(num_machines, machines.capacity)) return fault;
+    if (num_gpus < 1 || num_gpus > kMaxGpus)
+        return "num_gpus = " + std::to_string(num_gpus) + " is not in 1.." + std::to_string(kMaxGpus);
+    for (const std::int32_t gpu : machines.first_gpu) {
+        if (gpu < 0 || gpu >= num_gpus) return "first_gpu = " + std::to_string(gpu) + " is not a GPU";
+    }
+    return std::nullopt;
+}
+
 ClusterState::ClusterState(std::int32_t num_gpus, Machines machines)
     : shares_(std::clamp(num_gpus, 1, kMaxGpus)),
       hosts_(static_cast<std::int32_t>(machines.first_gpu.size()), std::move(machines.capacity)),
       first_gpu_(std::move(machines.first_gpu)),
       changes_(changes_kept(num_gpus)) {
-    if (num_gpus < 1 || num_gpus > kMaxGpus) {
-        throw std::invalid_argument("num_gpus = " + std::to_string(num_gpus) + " is not in 1.." +
-                                    std::to_string(kMaxGpus));
-    }
-    for (const std::int32_t gpu : first_gpu_) {
-        if (gpu < 0 || gpu >= num_gpus)
-            throw std::invalid_argument("first_gpu = " + std::to_string(gpu) + " is not a GPU");
-    }
+    TOPOPLACE_ASSERT(!check(num_gpus, {first_gpu_, {}}));
     owner_.resize(index(num_gpus));
     free_.resize(word_of(num_gpus - 1) + 1);
     withdrawn_.resize(index(num_gpus));
@@ -350,12 +353,17 @@ bool ClusterState::change_service(std::span<const std::int32_t> gpus, std::span<
     return !touched_.empty();
 }
 
+Fault ClusterState::check_reason(std::string_view reason) const {
+    const bool is_known = std::find(reasons_.begin(), reasons_.end(), reason) != reasons_.end();
+    if (is_known || reasons_.size() < std::numeric_limits<std::uint16_t>::max()) return std::nullopt;
+    return "too many reasons to hold";
+}
+
 // Reasons keep their numbers for as long as the state lasts: there are few.
 std::uint16_t ClusterState::number_of(std::string_view reason) {
     const auto known = std::find(reasons_.begin(), reasons_.end(), reason);
     const auto number = static_cast<std::size_t>(known - reasons_.begin()) + 1;
-    if (number > std::numeric_limits<std::uint16_t>::max())
-        throw std::length_error("too many reasons to hold");
+    TOPOPLACE_ASSERT(!check_reason(reason));
     if (known == reasons_.end()) reasons_.emplace_back(reason);
     return static_cast<std::uint16_t>(number);
 }

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <bit>
 #include <map>
-#include <stdexcept>
 #include <string>
 
 #include "graph/index.hpp"
@@ -17,17 +16,29 @@ constexpr std::size_t kFewMachines = 256;  // so few are compared one by one
 
 }  // namespace
 
+Fault DomainFill::check(std::int32_t num_machines, const std::vector<std::vector<std::int32_t>>& domain_of) {
+    for (std::size_t level = 0; level < domain_of.size(); ++level) {
+        const std::string its = "domain_of[" + std::to_string(level) + "]";
+        if (domain_of[level].size() != index(num_machines)) return its + " has not a number for each machine";
+        if (level == 0) continue;
+        std::map<std::int32_t, std::int32_t> parent_of;
+        for (std::size_t machine = 0; machine < domain_of[level].size(); ++machine) {
+            const std::int32_t parent = domain_of[level - 1][machine];
+            if (parent_of.try_emplace(domain_of[level][machine], parent).first->second != parent)
+                return its + "[" + std::to_string(machine) + "] is in two domains of the level before";
+        }
+    }
+    return std::nullopt;
+}
+
 DomainFill::DomainFill(MachineConditions& conditions, const std::vector<std::vector<std::int32_t>>& domain_of)
     : conditions_(&conditions),
       levels_(static_cast<std::int32_t>(domain_of.size())),
       nodes_(1),
       free_(index(conditions.num_machines()), 0) {
+    TOPOPLACE_ASSERT(!check(conditions.num_machines(), domain_of));
     for (std::size_t level = 0; level < domain_of.size(); ++level) {
-        if (domain_of[level].size() != index(conditions.num_machines()))
-            throw std::invalid_argument("domain_of[" + std::to_string(level) +
-                                        "] has not a number for each machine");
         std::map<std::int32_t, std::int32_t> node_of;
-        std::vector<std::int32_t> parent_of(nodes_.size() + free_.size(), kAbsent);
         std::vector<std::int32_t> nodes(free_.size());
         for (std::size_t machine = 0; machine < free_.size(); ++machine) {
             const std::int32_t parent = level == 0 ? 0 : node_of_[level - 1][machine];
@@ -35,13 +46,8 @@ DomainFill::DomainFill(MachineConditions& conditions, const std::vector<std::vec
                 node_of.try_emplace(domain_of[level][machine], static_cast<std::int32_t>(nodes_.size()));
             if (is_new) {
                 nodes_.emplace_back();
-                parent_of[index(place->second)] = parent;
                 nodes_[index(parent)].children.push_back(place->second);
             }
-            if (parent_of[index(place->second)] != parent)
-                throw std::invalid_argument("domain_of[" + std::to_string(level) + "][" +
-                                            std::to_string(machine) +
-                                            "] is in two domains of the level before");
             nodes[machine] = place->second;
         }
         node_of_.push_back(std::move(nodes));

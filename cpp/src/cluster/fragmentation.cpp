@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -29,18 +28,24 @@ double score_of(double less, bool rounded) {
 
 }  // namespace
 
+Fault Fragmentation::check(std::span<const TypicalJob> jobs, double stranded) {
+    if (!is_weight(stranded)) return "stranded is out of range";
+    double total = 0;
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+        if (!is_valid(jobs[i])) return "jobs[" + std::to_string(i) + "] has an amount out of range";
+        if (jobs[i].suits.size() != jobs[0].suits.size())
+            return "jobs[" + std::to_string(i) + "].suits has another length";
+        total += jobs[i].weight;
+    }
+    if (!(total > 0)) return "jobs: the weights do not add up to more than 0";
+    return std::nullopt;
+}
+
 Fragmentation::Fragmentation(std::vector<TypicalJob> jobs, double stranded)
     : jobs_(std::move(jobs)), stranded_(stranded) {
-    if (!is_weight(stranded)) throw std::invalid_argument("stranded is out of range");
+    TOPOPLACE_ASSERT(!check(jobs_, stranded));
     double total = 0;
-    for (std::size_t i = 0; i < jobs_.size(); ++i) {
-        if (!is_valid(jobs_[i]))
-            throw std::invalid_argument("jobs[" + std::to_string(i) + "] has an amount out of range");
-        if (jobs_[i].suits.size() != jobs_[0].suits.size())
-            throw std::invalid_argument("jobs[" + std::to_string(i) + "].suits has another length");
-        total += jobs_[i].weight;
-    }
-    if (!(total > 0)) throw std::invalid_argument("jobs: the weights do not add up to more than 0");
+    for (const TypicalJob& job : jobs_) total += job.weight;
     for (TypicalJob& job : jobs_) job.weight /= total;
     group_by_share();
 }

@@ -2,7 +2,6 @@
 #include "topoplace/host_state.hpp"
 
 #include <algorithm>
-#include <stdexcept>
 #include <utility>
 
 #include "graph/index.hpp"
@@ -10,14 +9,18 @@
 
 namespace topoplace {
 
+Fault HostState::check(std::int32_t num_machines, std::span<const Amounts> capacity) {
+    if (!capacity.empty() && capacity.size() != index(num_machines))
+        return "capacity: one entry a machine is needed, or none";
+    for (const Amounts& amounts : capacity) {
+        if (*std::min_element(amounts.begin(), amounts.end()) < 0) return "capacity: an amount is below 0";
+    }
+    return std::nullopt;
+}
+
 HostState::HostState(std::int32_t num_machines, std::vector<Amounts> capacity)
     : free_(std::move(capacity)), num_processes_(index(num_machines)), withdrawn_(index(num_machines)) {
-    if (!free_.empty() && free_.size() != num_processes_.size())
-        throw std::invalid_argument("capacity: one entry a machine is needed, or none");
-    for (const Amounts& amounts : free_) {
-        if (*std::min_element(amounts.begin(), amounts.end()) < 0)
-            throw std::invalid_argument("capacity: an amount is below 0");
-    }
+    TOPOPLACE_ASSERT(!check(num_machines, free_));
 }
 
 bool HostState::has(const HostNeeds& needs, bool runs) {

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <stdexcept>
 #include <string>
 #include <utility>
 
@@ -36,32 +35,32 @@ std::int32_t num_sockets(const std::vector<std::int32_t>& socket_of) {
     return socket_of.empty() ? 0 : *std::max_element(socket_of.begin(), socket_of.end()) + 1;
 }
 
-void check(const MachineLayout& layout, std::int32_t num_gpus) {
+}  // namespace
+
+Fault MachineConditions::check(const MachineLayout& layout, std::int32_t num_gpus) {
     std::size_t num_placed = 0;
     std::vector<std::uint8_t> is_placed(index(num_gpus));
     if (layout.template_of.size() != layout.gpus_of.size())
-        throw std::invalid_argument("template_of has another length than gpus_of");
+        return "template_of has another length than gpus_of";
     for (std::size_t machine = 0; machine < layout.gpus_of.size(); ++machine) {
         const std::int32_t its = layout.template_of[machine];
         const bool is_known = its >= 0 && index(its) < layout.socket_of.size();
         if (!is_known || layout.socket_of[index(its)].size() != layout.gpus_of[machine].size())
-            throw std::invalid_argument("template_of[" + std::to_string(machine) +
-                                        "] does not describe the machine");
+            return "template_of[" + std::to_string(machine) + "] does not describe the machine";
         for (const std::int32_t gpu : layout.gpus_of[machine]) {
             if (gpu < 0 || gpu >= num_gpus || is_placed[index(gpu)]++ != 0)
-                throw std::invalid_argument("gpus_of[" + std::to_string(machine) + "] lists GPU " +
-                                            std::to_string(gpu) + ", which is unknown or listed twice");
+                return "gpus_of[" + std::to_string(machine) + "] lists GPU " + std::to_string(gpu) +
+                       ", which is unknown or listed twice";
             ++num_placed;
         }
     }
     for (const auto& sockets : layout.socket_of) {
         if (std::any_of(sockets.begin(), sockets.end(), [](std::int32_t socket) { return socket < 0; }))
-            throw std::invalid_argument("socket_of has a number below 0");
+            return "socket_of has a number below 0";
     }
-    if (num_placed != index(num_gpus)) throw std::invalid_argument("gpus_of does not list all GPUs");
+    if (num_placed != index(num_gpus)) return "gpus_of does not list all GPUs";
+    return std::nullopt;
 }
-
-}  // namespace
 
 std::size_t MachineConditions::Hash::operator()(const Condition& condition) const {
     std::size_t hash = mixed(0, static_cast<std::uint64_t>(condition.machine_template));
@@ -91,7 +90,7 @@ MachineConditions::MachineConditions(const ClusterState& state, MachineLayout la
       local_of_(index(state.num_gpus())),
       condition_of_(layout_.gpus_of.size(), kAbsent),
       occupied_(4 * layout_.gpus_of.size() + 1024) {
-    check(layout_, state.num_gpus());
+    TOPOPLACE_ASSERT(!check(layout_, state.num_gpus()));
     for (std::size_t machine = 0; machine < layout_.gpus_of.size(); ++machine) {
         for (std::size_t local = 0; local < layout_.gpus_of[machine].size(); ++local) {
             const std::size_t gpu = index(layout_.gpus_of[machine][local]);

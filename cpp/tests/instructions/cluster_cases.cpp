@@ -4,6 +4,7 @@
 
 #include "check.hpp"
 #include "instructions/counted.hpp"
+#include "restored.hpp"
 #include "topoplace/cluster_state.hpp"
 #include "topoplace/fragmentation.hpp"
 #include "topoplace/machine_conditions.hpp"
@@ -60,8 +61,7 @@ TEST(jobs_that_begin_and_end) {
     ClusterState state(kMachines * kGpus, machines());
     counted([&] {
         live(state, 5000);
-        CHECK(ClusterState::restore(state.snapshot(), kMachines * kGpus, machines()).num_free() ==
-              state.num_free());
+        CHECK(restored(state.snapshot(), kMachines * kGpus, machines()).num_free() == state.num_free());
     });
 }
 
