@@ -23,7 +23,7 @@ BASE ?= main
 TESTS ?= tests lab/tests hosts/tests
 VERSION ?= 26.05
 
-.PHONY: help demo test test-core test-deep collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-each bars stubs papers trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test test-core test-deep collect reproductions check lint cpp-test shipped counts no-exceptions sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-each bars stubs papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -43,7 +43,7 @@ demo: $(VENV)/.extension  ## a job on a machine in use, and a queue of jobs unde
 test:  ## everything a change must pass: what is built and checked side by side, then the Python tests
 	@$(MAKE) --no-print-directory $(VENV)/.build
 	@CMAKE_BUILD_PARALLEL_LEVEL=2 $(MAKE) --no-print-directory -j2 $(SYNC) STAGES=yes \
-		sanitize lint collect counts build/.wheel || \
+		sanitize lint collect counts no-exceptions build/.wheel || \
 		{ echo "make test: a stage failed; what it says stands above its line with ***" >&2; exit 1; }
 	python -m pytest -n 4 --hypothesis-profile=ci --durations=15 -m "not reproduction and not deep"
 
@@ -153,6 +153,10 @@ sanitize: $(VENV)/.build  # the C++ tests under AddressSanitizer and UndefinedBe
 	cmake --preset sanitizers --log-level=WARNING
 	cmake --build --preset sanitizers -- --quiet
 	ctest --preset sanitizers
+
+no-exceptions: $(VENV)/.build  # the C++ library compiles without them
+	cmake --preset no-exceptions --log-level=WARNING
+	cmake --build --preset no-exceptions -- --quiet
 
 sanitize-c: $(VENV)/.extension $(VENV)/.dependencies  # the C interface inside Python, under AddressSanitizer and UndefinedBehaviorSanitizer
 	TOPOPLACE_C_FLAGS="-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all" \

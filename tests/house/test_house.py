@@ -160,3 +160,30 @@ def test_cpp_layers(repository: Path, folder: str) -> None:
         if re.match(FORBIDDEN[folder], include)
     ]
     assert not wrong
+
+
+# Errors are values, and programs that embed the library keep their process, their output and their threads.
+NOT_IN_THE_CORE = {
+    "throws or catches": r"\b(?:throw|try|catch)\b",
+    "ends the process": r"\b(?:exit|_Exit|quick_exit|abort|terminate) ?\(",
+    "prints": r"\bstd::(?:cout|cerr|clog)\b|\b(?:printf|fprintf|puts|fputs) ?\(",
+    "has mutable global state": r"\bthread_local\b|^ *static (?!const)[^()]*;"
+    r"|^(?!(?:using|const\w*|inline const\w*|static|struct|class|enum|extern|friend|concept)\b)"
+    r"\w[\w:<>,*& ]* \w+(?: = .*|\{.*\})?;",
+}
+
+
+@pytest.mark.parametrize("what", NOT_IN_THE_CORE)
+@pytest.mark.parametrize("folder", ["include", "src"])
+def test_the_core_leaves_the_process_alone(repository: Path, folder: str, what: str) -> None:
+    wrong = [
+        f"{path.relative_to(repository)} {what}: {found[0].strip()}"
+        for path in (repository / "cpp" / folder).rglob("*.?pp")
+        if path.name != "assert.hpp"  # in tests alone
+        for found in re.finditer(
+            NOT_IN_THE_CORE[what],
+            re.sub(r'//.*|"(?:\\.|[^"\\])*"', "", path.read_text("utf-8")),
+            re.MULTILINE,
+        )
+    ]
+    assert not wrong

@@ -150,6 +150,24 @@ void write_held(std::string& out, const std::map<std::string_view, ClusterState:
     }
 }
 
+// What one reason holds.
+void read_reason(Reader& reader, std::string_view reason, ClusterState& state) {
+    const std::vector<std::int32_t> gpus = reader.gpus();
+    const std::vector<std::int32_t> machines = reader.gpus();
+    for (const std::int32_t gpu : gpus) {
+        if (!state.knows(gpu) || state.withdrawal(gpu).held != 0)
+            return reader.refuse("held GPU " + std::to_string(gpu) + " is invalid");
+        state.hold(reason, std::span(&gpu, 1));
+    }
+    for (const std::int32_t machine : machines) {
+        const bool is_known = machine >= 0 && machine < state.hosts().num_machines();
+        if (!is_known || state.hosts().withdrawal(machine).held != 0)
+            return reader.refuse("held machine " + std::to_string(machine) + " is invalid");
+        state.hold(reason, {}, std::span(&machine, 1));
+    }
+    if (gpus.empty() && machines.empty()) reader.refuse("a reason holds nothing");
+}
+
 void read_held(Reader& reader, ClusterState& state) {
     const auto reasons = reader.number<std::uint32_t>();
     if (reasons < 1) reader.refuse("nothing is held");
@@ -159,20 +177,7 @@ void read_held(Reader& reader, ClusterState& state) {
         if (i > 0 && reason <= last) reader.refuse("reasons are out of order");
         if (state.check_reason(reason)) reader.refuse("too many reasons to hold");
         last = reason;
-        const std::vector<std::int32_t> gpus = reader.gpus();
-        const std::vector<std::int32_t> machines = reader.gpus();
-        for (const std::int32_t gpu : gpus) {
-            if (!state.knows(gpu) || state.withdrawal(gpu).held != 0)
-                return reader.refuse("held GPU " + std::to_string(gpu) + " is invalid");
-            state.hold(reason, std::span(&gpu, 1));
-        }
-        for (const std::int32_t machine : machines) {
-            const bool is_known = machine >= 0 && machine < state.hosts().num_machines();
-            if (!is_known || state.hosts().withdrawal(machine).held != 0)
-                return reader.refuse("held machine " + std::to_string(machine) + " is invalid");
-            state.hold(reason, {}, std::span(&machine, 1));
-        }
-        if (gpus.empty() && machines.empty()) reader.refuse("a reason holds nothing");
+        read_reason(reader, reason, state);
     }
 }
 
