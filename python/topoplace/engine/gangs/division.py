@@ -73,21 +73,25 @@ def divided(
 
 def can_be_divided(request: JobRequest, offers: Offers, view: ClusterView) -> bool:
     """Return True if `divided` finds a division."""
-    return len(offers) > 0 and _first(request, DomainTree(request, offers, view)) is not None
+    return len(offers) > 0 and _any(request, DomainTree(request, offers, view)) is not None
 
 
-def _first(request: JobRequest, domains: DomainTree, countdown: Countdown | None = None) -> Packed | None:
+def _first(request: JobRequest, domains: DomainTree, countdown: Countdown) -> Packed | None:
     """Return a packing with all required groups together; None if there is none, or the search ends before one.
 
-    countdown: ends the search for even shares.
+    countdown: ends the search for even shares. With a limit, a packing is first found without them.
     """
-    required, tasks, balanced = required_of(request.job), range(request.size), request.job.balanced
-    if countdown is not None and balanced:
+    job, left = request.job, countdown.left
+    found = None if left is None and job.balanced else _any(request, domains)
+    if job.balanced and (left is None or found) and not countdown.is_up:
         with suppress(SearchTimeoutError):
-            return packed(domains, required, tasks, balanced, countdown.left)
-        balanced = None if countdown.is_up else balanced
+            return packed(domains, required_of(job), range(request.size), job.balanced, countdown.left)
+    return found
+
+
+def _any(request: JobRequest, domains: DomainTree) -> Packed | None:
     with suppress(SearchTimeoutError):
-        return packed(domains, required, tasks, balanced)
+        return packed(domains, required_of(request.job), range(request.size))
     return None
 
 

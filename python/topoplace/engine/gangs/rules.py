@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import combinations, islice
 from math import comb
@@ -30,6 +30,8 @@ Splits = Callable[[Offers], Iterable[MachineSplit]]
 """Function that returns the ways to split a job over the machines of some offers, best first."""
 _MAX_MASKS: Final = 16
 """Limit on the sets of local GPUs that are tried for each number of GPUs per machine, for a job with `same_gpus`."""
+_FEW_GPUS: Final = 16
+"""Largest number of local GPUs whose sets are all counted in a table."""
 _MAX_SUBSETS: Final = 1 << 12
 """On a machine with more subsets of one size than this, only the lowest GPUs are tried."""
 
@@ -272,12 +274,39 @@ def _masks(offers: Offers, count: int, machines: int) -> list[Mask]:
     for offer, number in offers.kinds():
         if offer.max_tasks >= count:
             kinds[offer.usable, offer.partitions] += number
+    widest = max((usable.bit_length() for usable, partitions in kinds), default=0)
+    if widest <= _FEW_GPUS and not any(partitions for _, partitions in kinds):
+        return _masks_of_few(
+            {usable: number for (usable, _), number in kinds.items()}, widest, count, machines
+        )
     subsets = {subset for usable, partitions in kinds for subset in _subsets(usable, partitions, count)}
     frequent = Counter(
         {subset: sum(n for kind, n in kinds.items() if _has(kind, subset)) for subset in subsets}
     )
     found = [subset for subset, number in frequent.items() if number >= machines]
     return sorted(found, key=lambda subset: (-frequent[subset], sorted(members(subset))))[:_MAX_MASKS]
+
+
+def _masks_of_few(kinds: Mapping[Mask, int], gpus: int, count: int, machines: int) -> list[Mask]:
+    """Return `_masks` by a table of all sets of so many local GPUs.
+
+    kinds: how many offers have each set of usable GPUs, at least `count` of them.
+    """
+    frequent, is_tried = np.zeros(1 << gpus, np.int64), np.zeros(1 << gpus, np.int64)
+    for usable, number in kinds.items():
+        frequent[usable] = number
+        is_tried[usable] = comb(usable.bit_count(), count) <= _MAX_SUBSETS
+    firsts = [mask_of(list(members(usable))[:count]) for usable in kinds if not is_tried[usable]]
+    for gpu in range(gpus):  # each set gets the sum of those that have its GPUs and more
+        for sums in (frequent, is_tried):
+            with_and_without = sums.reshape(-1, 2, 1 << gpu)
+            with_and_without[:, 0] += with_and_without[:, 1]
+    bits = np.arange(1 << gpus)[:, None] >> np.arange(gpus) & 1
+    is_tried[firsts] = 1
+    found = np.flatnonzero((bits.sum(axis=1) == count) & (is_tried > 0) & (frequent >= machines))
+    order = np.lexsort((*(1 - bits[found, ::-1].T), -frequent[found]))
+    masks: list[Mask] = found[order[:_MAX_MASKS]].tolist()
+    return masks
 
 
 def _subsets(usable: Mask, partitions: tuple[Mask, ...], count: int) -> Iterable[Mask]:

@@ -1,0 +1,90 @@
+"""Decisions without time: the first answer, the requirements it keeps, and how much work it takes; no clock."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+from unittest.mock import Mock, patch
+
+import numpy as np
+import pytest
+
+import topoplace as tp
+from topoplace import kernels
+from topoplace.topology.topology import Topology
+
+SIZE = 240
+GROUPED = {
+    "sockets": tp.JobGraph.allreduce(SIZE).grouped(2, within="socket"),
+    "preferred sockets": tp.JobGraph.ring(SIZE).grouped(3, prefer="socket"),
+    "even shares": tp.JobGraph.ring(SIZE).grouped(3, within="machine").with_(balanced="rack"),
+    "preferred machines": tp.JobGraph.ring(SIZE).grouped(7, prefer="machine"),
+    "nested": tp.JobGraph.ring(SIZE).grouped(4, within="machine").grouped(16, within="rack"),
+}
+
+
+@pytest.fixture
+def searches() -> Iterator[dict[str, Mock]]:
+    """The kernels that decisions search with, which count their calls."""
+    with (
+        patch.object(kernels, "distribute", wraps=kernels.distribute) as distribute,
+        patch.object(kernels, "pack_groups", wraps=kernels.pack_groups) as pack_groups,
+        patch.object(Topology, "distance", autospec=True, side_effect=Topology.distance) as distance,
+    ):
+        yield {"distribute": distribute, "pack_groups": pack_groups, "distance": distance}
+
+
+def irregular(name: str, machines: int, racks: int, busy: float) -> tp.Cluster:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get(name), machines, racks=racks))
+    gpus = range(cluster.topology.num_gpus)
+    cluster.allocate("busy", Random(1).sample(gpus, int(busy * len(gpus))))
+    return cluster
+
+
+def keeps_groups(placement: tp.Placement, job: tp.JobGraph, topology: tp.Topology) -> bool:
+    domains = {"machine": topology.machine_of, "socket": topology.socket_of}
+    domains |= {level.name: level.codes[topology.machine_of] for level in topology.levels}
+    gpus = np.array(placement.gpus)
+    return all(
+        len(np.unique(domains[group.within][gpus[list(group.tasks)]])) == 1
+        for group in job.groups
+        if group.within
+    )
+
+
+@pytest.mark.parametrize("job", GROUPED.values(), ids=list(GROUPED))
+def test_without_time_the_first_division_is_kept(job: tp.JobGraph, searches: dict[str, Mock]) -> None:
+    cluster = irregular("dgx1-v100", 100, 25, 0.3)
+    policy = tp.policies.get("least-time", timeout=1e-9)
+    placement = policy.place(job, cluster)
+    assert placement is not None
+    assert keeps_groups(placement, job, cluster.topology)
+    assert policy.has_room(job, cluster)
+    assert searches["distribute"].call_count == 0
+    assert searches["pack_groups"].call_count <= 4
+
+
+def test_distances_are_looked_up_once_for_each_kind_of_pair(searches: dict[str, Mock]) -> None:
+    cluster = irregular("torus2d-16", 40, 4, 0.5)
+    assert tp.place(GROUPED["sockets"], cluster) is not None
+    assert 0 < searches["distribute"].call_count < 2 * SIZE
+    assert searches["distance"].call_count < 10_000  # of 100,000 pairs
+
+
+def test_without_time_room_on_a_machine_is_counted() -> None:
+    cluster = irregular("cubemesh-16", 60, 4, 0.5)
+    policy = tp.policies.get("least-time", timeout=1e-9)
+    job = tp.JobGraph.allreduce(7).with_(single_machine=True)
+    with patch.object(type(policy), "options", autospec=True, side_effect=type(policy).options) as options:
+        assert policy.has_room(job, cluster)
+    assert options.call_count <= 1
+    assert not policy.has_room(tp.JobGraph.allreduce(16).with_(single_machine=True), cluster)
+
+
+def test_without_time_divisions_by_machines_are_not_compared() -> None:
+    cluster = irregular("dgx1-v100", 40, 4, 0.5)
+    with patch("topoplace.deciding.divisions.divide", wraps=kernels.divide) as divide:
+        assert tp.policies.get("least-time", timeout=1e-9).place(tp.JobGraph.ring(24), cluster) is not None
+        assert divide.call_count == 0
+        assert tp.policies.get("least-time").place(tp.JobGraph.ring(24), cluster) is not None
+        assert divide.call_count > 0
