@@ -8,9 +8,11 @@ from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 import topoplace as tp
 from topoplace import kernels
+from topoplace.deciding.least_time import LeastTime
 from topoplace.topology.topology import Topology
 
 SIZE = 240
@@ -42,7 +44,7 @@ def irregular(name: str, machines: int, racks: int, busy: float) -> tp.Cluster:
 
 
 def keeps_groups(placement: tp.Placement, job: tp.JobGraph, topology: tp.Topology) -> bool:
-    domains = {"machine": topology.machine_of, "socket": topology.socket_of}
+    domains: dict[str, NDArray[np.integer]] = {"machine": topology.machine_of, "socket": topology.socket_of}
     domains |= {level.name: level.codes[topology.machine_of] for level in topology.levels}
     gpus = np.array(placement.gpus)
     return all(
@@ -55,7 +57,7 @@ def keeps_groups(placement: tp.Placement, job: tp.JobGraph, topology: tp.Topolog
 @pytest.mark.parametrize("job", GROUPED.values(), ids=list(GROUPED))
 def test_without_time_the_first_division_is_kept(job: tp.JobGraph, searches: dict[str, Mock]) -> None:
     cluster = irregular("dgx1-v100", 100, 25, 0.3)
-    policy = tp.policies.get("least-time", timeout=1e-9)
+    policy = LeastTime(timeout=1e-9)
     placement = policy.place(job, cluster)
     assert placement is not None
     assert keeps_groups(placement, job, cluster.topology)
@@ -73,9 +75,9 @@ def test_distances_are_looked_up_once_for_each_kind_of_pair(searches: dict[str, 
 
 def test_without_time_room_on_a_machine_is_counted() -> None:
     cluster = irregular("cubemesh-16", 60, 4, 0.5)
-    policy = tp.policies.get("least-time", timeout=1e-9)
+    policy = LeastTime(timeout=1e-9)
     job = tp.JobGraph.allreduce(7).with_(single_machine=True)
-    with patch.object(type(policy), "options", autospec=True, side_effect=type(policy).options) as options:
+    with patch.object(LeastTime, "options", autospec=True, side_effect=LeastTime.options) as options:
         assert policy.has_room(job, cluster)
     assert options.call_count <= 1
     assert not policy.has_room(tp.JobGraph.allreduce(16).with_(single_machine=True), cluster)
@@ -84,7 +86,7 @@ def test_without_time_room_on_a_machine_is_counted() -> None:
 def test_without_time_divisions_by_machines_are_not_compared() -> None:
     cluster = irregular("dgx1-v100", 40, 4, 0.5)
     with patch("topoplace.deciding.divisions.divide", wraps=kernels.divide) as divide:
-        assert tp.policies.get("least-time", timeout=1e-9).place(tp.JobGraph.ring(24), cluster) is not None
+        assert LeastTime(timeout=1e-9).place(tp.JobGraph.ring(24), cluster) is not None
         assert divide.call_count == 0
-        assert tp.policies.get("least-time").place(tp.JobGraph.ring(24), cluster) is not None
+        assert tp.place(tp.JobGraph.ring(24), cluster) is not None
         assert divide.call_count > 0
