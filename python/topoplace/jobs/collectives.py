@@ -226,20 +226,16 @@ def arrays_of(traffic: Mapping[str, Sequence[Batch]]) -> JobCollectives:
     from topoplace.kernels.job_traffic import KINDS as WAYS
 
     listed = [batch for dimension in traffic.values() for batch in dimension]
-    sizes = np.repeat(
-        [batch.tasks.shape[1] for batch in listed], [len(batch.tasks) for batch in listed]
-    ).astype(np.int64)
-    return JobCollectives(
-        np.cumsum([sum(len(batch.tasks) for batch in dimension) for dimension in traffic.values()]),
-        np.repeat(
-            [WAYS.index(_KIND_OF[batch.kind]) for batch in listed], [len(batch.tasks) for batch in listed]
-        ),
-        np.cumsum(sizes),
+    counts = [len(batch.tasks) for batch in listed]
+    sizes = np.array([batch.tasks.shape[1] for batch in listed], np.int64).repeat(counts)
+    differ = any(batch.received is not None for batch in listed)
+    return JobCollectives.of_checked(
+        np.array([sum(len(batch.tasks) for batch in dimension) for dimension in traffic.values()]).cumsum(),
+        np.array([WAYS.index(_KIND_OF[batch.kind]) for batch in listed]).repeat(counts),
+        sizes.cumsum(),
         _joined([batch.tasks for batch in listed]),
         _joined([batch.carried for batch in listed]),
-        _joined([_received(batch) for batch in listed])
-        if any(batch.received is not None for batch in listed)
-        else (),
+        _joined([_received(batch) for batch in listed] if differ else []),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,6 +114,9 @@ def reduced_bandwidth(size: int, gb_per_s: float, most: float) -> float:
     return min(most, 2 * (size - 1) / (size + 1) * gb_per_s)
 
 
+_COLUMNS: Final = (np.int64, np.uint8, np.int64, np.int32, np.float64, np.float64)
+
+
 class JobCollectives:
     """The collectives of a job by phase; those of a phase run at the same time.
 
@@ -142,15 +145,26 @@ class JobCollectives:
         phases, of_kind = integers(phase_ends, "phase_ends"), integers(kinds, "kinds")
         for i in np.flatnonzero((of_kind < 0) | (of_kind >= len(KINDS)))[:1]:
             raise ValueError(f"kinds[{i}] = {of_kind[i]} is not in 0..{len(KINDS) - 1}")
-        self.num_phases = len(phases)
-        self.native = _core.JobCollectives(
-            phases.astype(np.int64),
-            of_kind.astype(np.uint8),
-            integers(ends, "ends").astype(np.int64),
+        self._keep(
+            phases,
+            of_kind,
+            integers(ends, "ends"),
             integers(tasks, "tasks"),
             reals(gigabytes, "gigabytes"),
             reals(received, "received"),
         )
+
+    @classmethod
+    def of_checked(cls, *arrays: NDArray[Any]) -> Self:
+        """Return the collectives of arrays, in the order of the arguments, whose shapes, types and kinds are right."""
+        made = cls.__new__(cls)
+        made._keep(*arrays)
+        return made
+
+    def _keep(self, phase_ends: NDArray[Any], *columns: NDArray[Any]) -> None:
+        self.num_phases = len(phase_ends)
+        given = zip((phase_ends, *columns), _COLUMNS, strict=True)
+        self.native = _core.JobCollectives(*[array.astype(dtype, copy=False) for array, dtype in given])
 
 
 class CollectiveNetwork:
