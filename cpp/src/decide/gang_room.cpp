@@ -24,11 +24,13 @@ std::vector<std::int32_t> ring_domains(const GangMachines& machines, const Machi
     return found;
 }
 
-// Appends the adapters of the GPUs that an offer may use, by their numbers.
+using Own = std::vector<std::pair<std::int32_t, GangRoom::Adapter>>;
+
+// Appends the adapters of the GPUs that an offer may use, by their numbers; own: room to list them.
 void add_adapters(const GangMachines& machines, const MachineOffers& offers, std::size_t offer,
-                  std::int32_t owner, GangRoom& room) {
+                  std::int32_t owner, GangRoom& room, Own& own) {
     const auto gpus = machines.gpus_of(offers.machines[offer]);
-    std::vector<std::pair<std::int32_t, GangRoom::Adapter>> own;
+    own.clear();
     offers.each_usable(offers.kind_of[offer], [&](std::size_t local) {
         const GangMachines::Gpu& gpu = machines.gpu(gpus[local]);
         if (gpu.adapter < 0) return;
@@ -43,10 +45,11 @@ void add_adapters(const GangMachines& machines, const MachineOffers& offers, std
     for (const auto& [_, adapter] : own) room.adapters.push_back(adapter);
 }
 
-// The offers by kind, those of one kind in their order: sums of floats depend on it.
-std::vector<std::int32_t> by_kind(const MachineOffers& offers) {
+// The offers by kind, those of one kind in their order: sums of floats over several machines depend on it.
+std::vector<std::int32_t> by_kind(const MachineOffers& offers, bool are_domains) {
     std::vector<std::int32_t> found(offers.machines.size());
     std::iota(found.begin(), found.end(), 0);
+    if (are_domains) return found;
     std::ranges::stable_sort(found, {}, [&](std::int32_t one) { return offers.kind_of[index(one)]; });
     return found;
 }
@@ -73,8 +76,9 @@ GangRoom gang_room(const GangMachines& machines, const MachineOffers& offers, co
         if (index(owners[i]) >= room.ring_tasks.size()) room.ring_tasks.resize(index(owners[i]) + 1, 0);
         room.ring_tasks[index(owners[i])] += std::min(most, offers.sizes[i]);
     }
-    for (const std::int32_t offer : by_kind(offers))
-        add_adapters(machines, offers, index(offer), owners[index(offer)], room);
+    Own own;
+    for (const std::int32_t offer : by_kind(offers, room.ring_tasks.size() == owners.size()))
+        add_adapters(machines, offers, index(offer), owners[index(offer)], room, own);
     return room;
 }
 

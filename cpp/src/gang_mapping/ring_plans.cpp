@@ -65,16 +65,25 @@ class RingFiller {
     }
 
     void choose_largest(std::int64_t count) {
-        chosen_ = domains();
-        std::ranges::stable_sort(chosen_, std::ranges::greater{}, &Part::count);
-        take(count);
+        const auto is_after = [](const Part& one, const Part& other) {
+            return std::pair(one.count, other.domain) < std::pair(other.count, one.domain);
+        };
+        std::vector<Part> left = domains();
+        std::ranges::make_heap(left, is_after);
+        while (count > 0 && !left.empty()) {
+            std::ranges::pop_heap(left, is_after);
+            chosen_.push_back({left.back().domain, std::min(left.back().count, count)});
+            count -= chosen_.back().count;
+            left.pop_back();
+        }
+        std::ranges::sort(chosen_, {}, &Part::domain);
     }
 
     // As many domains as `count` items fill: the smallest ones, some of them for larger ones until there is
     // room.
     bool choose_tightest(std::int64_t count) {
         std::vector<Part> left = domains();
-        std::ranges::stable_sort(left, {}, &Part::count);
+        std::ranges::sort(left, {}, [](const Part& one) { return std::pair(one.count, one.domain); });
         const auto most =
             std::min(left.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, count / least_)));
         chosen_.assign(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(most));
