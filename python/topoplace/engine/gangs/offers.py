@@ -41,7 +41,9 @@ class MachineOffer(NamedTuple):
     @property
     def size(self) -> int:
         """Return the largest number of GPUs that the machine offers together."""
-        return self.gpus_for(self.max_tasks).bit_count()
+        if self.partitions:
+            return self.gpus_for(self.max_tasks).bit_count()
+        return min(self.max_tasks, self.usable.bit_count())
 
     def gpus_for(self, count: int) -> Mask:
         """Return the GPUs offered to up to `count` tasks, as a bit mask; there may be more GPUs than tasks.
