@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'enumerate_subgraphs', 'flows_of', 'grade', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangMachines', 'GangRoom', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'enumerate_subgraphs', 'flows_of', 'gang_tree', 'grade', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -168,6 +168,52 @@ class Machine:
         """
     def seconds_of_any(self, collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool) -> float:
         ...
+class GangMachines:
+    """
+    The machines of a topology as a gang sees them.
+    """
+    def __init__(self, gpu_ends: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], gpus: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], domain: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], adapter: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], way_out: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], gb_per_s: typing.Annotated[numpy.typing.ArrayLike, numpy.float64]) -> None:
+        """
+        Of each machine the end of its GPUs, these, and of each GPU the domain of its rings, its adapter and GB/s into the network; then GB/s of each port.
+        """
+class GangRoom:
+    """
+    How many tasks domains take, and their adapters for rings.
+    """
+    def __init__(self, machines: GangMachines, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], codes: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int64]], most: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        most: tasks on one machine.
+        """
+    def channels(self, size: typing.SupportsInt | typing.SupportsIndex, way_out: typing.SupportsFloat | typing.SupportsIndex = 0.0) -> float:
+        """
+        The most GB/s of a ring over several domains; way_out: that of all adapters.
+        """
+    def fit(self, size: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
+        """
+        Groups of so many tasks that fit into domains of each depth.
+        """
+    def fit_rings(self, size: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        Groups of so many tasks that fit into domains of rings.
+        """
+    @property
+    def has_adapters(self) -> bool:
+        ...
+    @property
+    def most_of_adapters(self) -> float:
+        """
+        The most GB/s of all adapters of a domain together.
+        """
+    @property
+    def most_tasks(self) -> list[int]:
+        """
+        The most tasks in a domain of each depth: of the whole, of each level, of machines.
+        """
+    @property
+    def ring_tasks(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        (d,) the most tasks in each domain of rings.
+        """
 class TargetDistance:
     """
     Distances between the vertices of a target.
@@ -580,6 +626,10 @@ def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: b
     ...
 def flows_of(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool) -> tuple[list[int], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], list[tuple[float, int, int, bool]]]:
     ...
+def gang_tree(machines: GangMachines, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], codes: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int64]]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32]]:
+    """
+    The offered machines as the leaves of a tree of domains; codes: of each level around machines, the outermost first.
+    """
 def grade(seconds: typing.SupportsFloat | typing.SupportsIndex, slack: typing.SupportsFloat | typing.SupportsIndex) -> float:
     ...
 def least_max_flow(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, list[int], bool, int]:

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <span>
 #include <tuple>
 
 #include "graph/index.hpp"
@@ -25,15 +26,11 @@ void Layout::list_places() {
     std::int64_t begin = 0;
     for (const std::int64_t end : params_.leaf_ends) {
         const auto first = static_cast<std::size_t>(begin), count = static_cast<std::size_t>(end - begin);
-        std::vector<std::int32_t> vertices(count);
-        std::ranges::copy(params_.places.subspan(first, count), vertices.begin());
-        std::ranges::sort(vertices);
-        for (const std::int32_t vertex : ranked(vertices)) {
-            places_.push_back({vertex, ports::kNone});
-            speed_of_.push_back(speed_at(vertex));
-            if (std::ranges::find(speeds_, speed_of_.back()) == speeds_.end()) {
-                speeds_.push_back(speed_of_.back());
-            }
+        rank(params_.places.subspan(first, count));
+        for (const Ranked& one : ranked_) {
+            places_.push_back({one.vertex, ports::kNone});
+            speed_of_.push_back(one.speed);
+            if (std::ranges::find(speeds_, one.speed) == speeds_.end()) speeds_.push_back(one.speed);
         }
         first_place_.push_back(static_cast<Index>(places_.size()));
         begin = end;
@@ -41,28 +38,22 @@ void Layout::list_places() {
     std::ranges::sort(speeds_, std::ranges::greater{});
 }
 
-double Layout::speed_at(std::int32_t vertex) const {
-    const std::int32_t adapter = params_.network->vertex(vertex).adapter;
-    return adapter == ports::kNone ? 0.0 : params_.network->ports().gb_per_s(adapter);
-}
-
 // One vertex of each adapter, then a second one of each, and so on, each time the fastest first.
-std::vector<std::int32_t> Layout::ranked(const std::vector<std::int32_t>& vertices) const {
-    std::vector<std::tuple<Index, double, std::int32_t>> keys;
-    for (std::size_t i = 0; i < vertices.size(); ++i) {
-        Index turn = 0;
-        for (std::size_t j = 0; j < i; ++j) {
-            turn +=
-                params_.network->vertex(vertices[j]).adapter == params_.network->vertex(vertices[i]).adapter
-                    ? 1
-                    : 0;
-        }
-        keys.emplace_back(turn, -speed_at(vertices[i]), vertices[i]);
+void Layout::rank(std::span<const std::int32_t> vertices) {
+    ranked_.clear();
+    for (const std::int32_t vertex : vertices) {
+        const std::int32_t adapter = params_.network->vertex(vertex).adapter;
+        const double speed = adapter == ports::kNone ? 0.0 : params_.network->ports().gb_per_s(adapter);
+        ranked_.push_back({.turn = 0, .speed = speed, .vertex = vertex, .adapter = adapter});
     }
-    std::ranges::sort(keys);
-    std::vector<std::int32_t> found;
-    for (const auto& [turn, speed, vertex] : keys) found.push_back(vertex);
-    return found;
+    if (!std::ranges::is_sorted(ranked_, {}, &Ranked::vertex))
+        std::ranges::sort(ranked_, {}, &Ranked::vertex);
+    for (auto one = ranked_.begin(); one != ranked_.end(); ++one) {
+        one->turn = static_cast<Index>(std::count_if(
+            ranked_.begin(), one, [&](const Ranked& other) { return other.adapter == one->adapter; }));
+    }
+    std::ranges::sort(ranked_, {},
+                      [](const Ranked& one) { return std::tuple(one.turn, -one.speed, one.vertex); });
 }
 
 Index Layout::places_of(Index leaf) const { return first_place(leaf + 1) - first_place(leaf); }

@@ -1,6 +1,7 @@
 // Which item is on which leaf, and which task on which place of it.
 #pragma once
 
+#include <span>
 #include <vector>
 
 #include "gang_mapping/gang_loads.hpp"
@@ -46,14 +47,18 @@ class Layout {
         std::int32_t vertex = 0;
         std::int32_t task = ports::kNone;
     };
+    struct Ranked {
+        Index turn = 0;  // vertices before it on the same adapter
+        double speed = 0.0;
+        std::int32_t vertex = 0, adapter = 0;
+    };
     struct Step {
         std::vector<std::pair<std::int32_t, Index>> tasks{};  // and the place of each before
         std::vector<std::pair<Index, Index>> items{};         // and the leaf of each before
     };
 
     void list_places();
-    double speed_at(std::int32_t vertex) const;
-    std::vector<std::int32_t> ranked(const std::vector<std::int32_t>& vertices) const;
+    void rank(std::span<const std::int32_t> vertices);
     void clear();
     void fill(Index leaf);
     void put_task(std::int32_t task, Index place, std::vector<Moved>* moves);
@@ -65,6 +70,7 @@ class Layout {
     Index size_;                      // tasks of an item
     std::vector<Place> places_{};     // of all leaves, the best ones of each first
     std::vector<double> speed_of_{};  // of each place: its adapter's
+    std::vector<Ranked> ranked_{};    // of one leaf
     std::vector<Index> first_place_{};
     std::vector<double> speeds_{};
     std::vector<Index> place_of_task_{};

@@ -2,7 +2,7 @@
 #include "gang_mapping/ring_plans.hpp"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 #include "graph/index.hpp"
 
@@ -65,16 +65,25 @@ class RingFiller {
     }
 
     void choose_largest(std::int64_t count) {
-        chosen_ = domains();
-        std::ranges::stable_sort(chosen_, std::ranges::greater{}, &Part::count);
-        take(count);
+        const auto is_after = [](const Part& one, const Part& other) {
+            return std::pair(one.count, other.domain) < std::pair(other.count, one.domain);
+        };
+        std::vector<Part> left = domains();
+        std::ranges::make_heap(left, is_after);
+        while (count > 0 && !left.empty()) {
+            std::ranges::pop_heap(left, is_after);
+            chosen_.push_back({left.back().domain, std::min(left.back().count, count)});
+            count -= chosen_.back().count;
+            left.pop_back();
+        }
+        std::ranges::sort(chosen_, {}, &Part::domain);
     }
 
     // As many domains as `count` items fill: the smallest ones, some of them for larger ones until there is
     // room.
     bool choose_tightest(std::int64_t count) {
         std::vector<Part> left = domains();
-        std::ranges::stable_sort(left, {}, &Part::count);
+        std::ranges::sort(left, {}, [](const Part& one) { return std::pair(one.count, one.domain); });
         const auto most =
             std::min(left.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, count / least_)));
         chosen_.assign(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(most));
@@ -106,30 +115,37 @@ class RingFiller {
         std::ranges::sort(chosen_, {}, &Part::domain);
     }
 
-    // The largest first.
-    std::vector<Index> sorted(const std::vector<Index>& children) const {
-        std::vector<Index> found(children);
-        std::ranges::stable_sort(found, {}, [&](Index one) { return -takes_[index(one)]; });
-        return found;
-    }
-
-    // The smallest child that has room for so many, from number i on, or that one.
-    std::size_t tightest(const std::vector<Index>& children, std::size_t i, std::int64_t count) const {
-        std::size_t chosen = i;
-        while (chosen + 1 < children.size() && takes_[index(children[chosen + 1])] >= count) ++chosen;
-        while (chosen > i && takes_[index(children[chosen - 1])] == takes_[index(children[chosen])]) --chosen;
-        return chosen;
-    }
-
+    // The largest children first, each with what it can take, and at last the smallest that suffices. Of
+    // equal ones, the first.
     template <class Take>
     void divide(Index domain, std::int64_t count, const Take& take) const {
-        std::vector<Index> children = sorted(problem_.children[index(domain)]);
-        for (std::size_t i = 0; count > 0 && i < children.size(); ++i) {
-            const std::size_t chosen = takes_[index(children[i])] >= count ? tightest(children, i, count) : i;
-            const std::int64_t part = std::min(count, takes_[index(children[chosen])]);
-            if (part > 0) take(children[chosen], part);
+        const auto is_after = [this](Index one, Index other) {
+            return std::pair(takes_[index(one)], other) < std::pair(takes_[index(other)], one);
+        };
+        std::vector<Index> left;
+        for (const Index child : problem_.children[index(domain)]) {
+            if (takes_[index(child)] > 0) left.push_back(child);
+        }
+        std::ranges::make_heap(left, is_after);
+        while (count > 0 && !left.empty()) {
+            if (takes_[index(left.front())] >= count) return take(tightest(left, count), count);
+            std::ranges::pop_heap(left, is_after);
+            const std::int64_t part = takes_[index(left.back())];
+            take(left.back(), part);
+            left.pop_back();
             count -= part;
         }
+    }
+
+    // The first of the smallest domains that have room for so many.
+    Index tightest(const std::vector<Index>& domains, std::int64_t count) const {
+        Index chosen = domains.front();
+        for (const Index one : domains) {
+            const bool is_smaller =
+                std::pair(takes_[index(one)], one) < std::pair(takes_[index(chosen)], chosen);
+            if (takes_[index(one)] >= count && is_smaller) chosen = one;
+        }
+        return chosen;
     }
 
     void fill(Index domain, std::int64_t count) {

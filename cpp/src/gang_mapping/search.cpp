@@ -238,19 +238,27 @@ class Search {
         });
     }
 
+    // The first plan is laid before the others and the orders are made: often no start is better.
     std::vector<Mapping> laid_along_plans() {
+        std::vector<Mapping> found;
+        std::set<std::vector<Index>> known;
+        const auto is_last_of = [&](const tree_mapping::Order& order, const Plan& plan) {
+            std::vector<Index> leaf_of(index(problem_.items));
+            for (std::size_t i = 0; i < order.size(); ++i) leaf_of[index(order[i])] = plan[i];
+            if (!known.insert(leaf_of).second) return false;
+            found.push_back(measured(leaf_of));
+            return spend() || is_last(found.back());
+        };
+        tree_mapping::Order by_number(index(problem_.items));
+        std::iota(by_number.begin(), by_number.end(), 0);
+        if (const Plan first = first_ring_plan(); !first.empty() && is_last_of(by_number, first))
+            return found;
         const std::vector<tree_mapping::Order> orders =
             tree_mapping::orders_of(problem_, kMostOrders, meter_);
         const std::vector<Plan> plans = all_plans();
-        std::vector<Mapping> found;
-        std::set<std::vector<Index>> known;
         for (const tree_mapping::Order& order : orders) {
             for (const Plan& plan : plans) {
-                std::vector<Index> leaf_of(index(problem_.items));
-                for (std::size_t i = 0; i < order.size(); ++i) leaf_of[index(order[i])] = plan[i];
-                if (!known.insert(leaf_of).second) continue;
-                found.push_back(measured(leaf_of));
-                if (spend() || is_last(found.back())) return found;
+                if (is_last_of(order, plan)) return found;
             }
             const bool has_fastest = is_fastest(*std::ranges::min_element(found, {}, &Mapping::seconds));
             if (has_fastest && loads_.work() > params_.work / kStartShare) return found;
@@ -280,38 +288,72 @@ class Search {
 
     std::vector<Plan> ring_plans() {
         std::vector<Plan> plans;
-        const std::vector<double>& speeds = layout_.speeds();
-        for (const Index block : blocks()) {
-            for (std::size_t i = 0; i < std::min(speeds.size(), kMostSpeeds); ++i) {
-                add_ring_plans(block, i + 1 == speeds.size() ? 0.0 : speeds[i], plans);
-            }
-        }
+        each_ring_plan([&](Plan plan) {
+            plans.push_back(std::move(plan));
+            return true;
+        });
         return plans;
     }
 
-    // On adapters of at least this speed.
-    void add_ring_plans(Index block, double speed, std::vector<Plan>& plans) {
+    // Empty where there is none.
+    Plan first_ring_plan() {
+        Plan first;
+        each_ring_plan([&](Plan plan) {
+            first = std::move(plan);
+            return false;
+        });
+        return first;
+    }
+
+    // Makes one plan after the other, as long as `take` returns true.
+    template <class Take>
+    void each_ring_plan(const Take& take) {
+        const std::vector<double>& speeds = layout_.speeds();
+        const auto all_of = [&](Index block) {
+            for (std::size_t i = 0; i < std::min(speeds.size(), kMostSpeeds); ++i) {
+                if (!each_on_adapters(block, i + 1 == speeds.size() ? 0.0 : speeds[i], take)) return false;
+            }
+            return true;
+        };
+        if (!all_of(problem_.items)) return;
+        for (const Index block : group_sizes()) {
+            if (!all_of(block)) return;
+        }
+    }
+
+    // On adapters of at least this speed; false where no more plans are wanted.
+    template <class Take>
+    bool each_on_adapters(Index block, double speed, const Take& take) {
         const Index depth = ring_depth();
         std::vector<Index> room;
         for (Index leaf = 0; leaf < problem_.leaves; ++leaf) room.push_back(layout_.room(leaf, speed));
+        const std::vector<Index> adapters = adapters_around(depth, speed);
+        const Index widest = std::max(1, *std::ranges::max_element(adapters));
         for (const Index channels : kChannels) {
             if (channels > block) continue;
             const std::size_t blocks = index(1 + (problem_.items - 1) / block);
             if (meter_.spend(kStepsPerPlace * (blocks * problem_.parent.size() + index(problem_.items))))
-                return;
-            const std::vector<Index> own = wide(room, depth, speed, channels);
+                return false;
+            if (channels > widest) continue;
+            std::vector<Index> own(room);
+            for (std::size_t i = 0; i < own.size(); ++i) {
+                if (channels > 1 && adapters[i] < channels) own[i] = 0;
+            }
             for (const Choice choice : {Choice::kNear, Choice::kLargest, Choice::kTightest}) {
-                plans.push_back(ring_plan(problem_, own, depth, channels, block, choice));
+                Plan plan = ring_plan(problem_, own, depth, channels, block, choice);
+                if (!plan.empty() && !take(std::move(plan))) return false;
             }
         }
+        return true;
     }
 
-    // All items, then the sizes of the groups that the phases of most GB join.
-    std::vector<Index> blocks() {
-        std::vector<Index> found{problem_.items};
+    // Of the groups that phases join, but for all items.
+    std::vector<Index> group_sizes() {
+        std::vector<Index> found;
         for (Index phase = 0; phase < problem_.phases; ++phase) {
             const Index size = group_size(phase);
-            if (size > 1 && std::ranges::find(found, size) == found.end()) found.push_back(size);
+            const bool is_known = size == problem_.items || std::ranges::find(found, size) != found.end();
+            if (size > 1 && !is_known) found.push_back(size);
         }
         return found;
     }
@@ -349,17 +391,17 @@ class Search {
         return root;
     }
 
-    // The room of leaves in domains with adapters for so many channels, 0 for others.
-    std::vector<Index> wide(const std::vector<Index>& room, Index depth, double speed, Index channels) const {
-        std::vector<Index> found(room);
+    // Of each leaf: distinct adapters of at least this speed in its domain, counted up to the most channels.
+    std::vector<Index> adapters_around(Index depth, double speed) const {
+        const auto& domains = problem_.above[index(depth)];
+        std::vector<Index> found(index(problem_.leaves));
         std::vector<std::int32_t> adapters;
         Index begin = 0;
         for (Index leaf = 0; leaf < problem_.leaves; ++leaf) {
-            const auto& domains = problem_.above[index(depth)];
-            if (static_cast<Index>(adapters.size()) < channels) layout_.add_adapters(leaf, speed, adapters);
+            if (static_cast<Index>(adapters.size()) < kChannels[0])
+                layout_.add_adapters(leaf, speed, adapters);
             if (leaf + 1 < problem_.leaves && domains[index(leaf + 1)] == domains[index(leaf)]) continue;
-            const bool is_wide = channels == 1 || static_cast<Index>(adapters.size()) >= channels;
-            for (; begin <= leaf; ++begin) found[index(begin)] *= is_wide ? 1 : 0;
+            for (; begin <= leaf; ++begin) found[index(begin)] = static_cast<Index>(adapters.size());
             adapters.clear();
         }
         return found;

@@ -10,17 +10,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import kernels
-from topoplace.collective.networks import collective_network, domains_of
+from topoplace import _core, kernels
+from topoplace.collective.networks import collective_network
 from topoplace.deciding import ranked_sets
-from topoplace.engine.machines.machine_class import members
 from topoplace.jobs.groups import MACHINE
 from topoplace.objectives.communication import RING_KINDS
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
-    from topoplace.engine.gangs.offers import Offers
-    from topoplace.engine.level_chain import PlacedLevel
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.collectives import Batch
@@ -36,83 +33,22 @@ _MOST_IN_SETS: Final = 8
 """Limit on the GPUs of a machine whose sets are all rated."""
 
 
-class RingDomains:
-    """The room and adapters of the offered machines for rings, by domain: a machine, or the machines of an NVLink
-    domain.
-    """
-
-    def __init__(self, offers: Offers, most_of_job: int, view: ClusterView) -> None:
-        """Count the room of each domain, and list the adapters of the GPUs that it offers.
-
-        most_of_job: The largest number of tasks that a machine may have.
-        """
-        topology = view.cluster.topology
-        self._ports = topology.derived(Ports)
-        machines: list[int] = offers.machines.tolist()
-        first_gpu = [view.classes.gpus_of[machine][0] for machine in machines]
-        _, self._domain = np.unique(domains_of(topology)[first_gpu], return_inverse=True)
-        self.room: Ints = np.bincount(self._domain, np.minimum(offers.sizes, most_of_job)).astype(np.int64)
-        """(d,) the most tasks of each domain."""
-        self._owner, self._whole, self._speeds = self._adapters(offers, view)
-
-    def _adapters(self, offers: Offers, view: ClusterView) -> tuple[Ints, Reals, Reals]:
-        """Return (a,) the domain of each adapter, (a,) its GB/s, and (a,) those of one of its GPUs, at most."""
-        owners: list[Ints] = [np.empty(0, np.int64)]
-        wholes: list[Reals] = [np.empty(0)]
-        speeds: list[Reals] = [np.empty(0)]
-        for usable, places in offers.by_usable():
-            sample = view.classes.gpus_of[int(offers.machines[places[0]])]
-            gpus = np.array([sample[gpu] for gpu in members(usable)], np.int64)
-            gpus = gpus[self._ports.adapters[gpus] >= 0]
-            adapters, place = np.unique(self._ports.adapters[gpus], return_inverse=True)
-            own = np.zeros(len(adapters))
-            np.maximum.at(own, place.reshape(-1), self._ports.ways_out[gpus])
-            owners.append(np.repeat(self._domain[places], len(own)))
-            wholes.append(np.tile(self._ports.gb_per_s[adapters], len(places)))
-            speeds.append(np.tile(own, len(places)))
-        return np.concatenate(owners), np.concatenate(wholes), np.concatenate(speeds)
-
-    @cached_property
-    def have_adapters(self) -> bool:
-        """Return True if some GPU has a network adapter."""
-        return bool(len(self._speeds))
-
-    @cached_property
-    def fastest_sum(self) -> float:
-        """Return the largest GB/s of all adapters of one domain together."""
-        return float(np.bincount(self._owner, self._whole).max(initial=0.0))
-
-    def channels(self, batch: Batch) -> float:
-        """Return the upper bound on GB/s of a ring over several domains: number of channels x slowest channel."""
-        best, size, speeds = 0.0, batch.tasks.shape[1], self._speeds
-        if batch.kind == "broadcast" and self._ports.has_relays:
-            # The first domain gets nothing by its own adapters.
-            speeds = np.full(len(speeds), self._ports.fastest_entries[0][0])
-        distinct: list[float] = np.unique(speeds).tolist()
-        for speed in distinct:
-            counts = np.bincount(self._owner[speeds >= speed], minlength=len(self.room))
-            order = np.argsort(-counts, kind="stable")
-            room: Ints = np.cumsum(self.room[order])
-            enough = int(np.count_nonzero(room < size))
-            if enough < len(order):
-                best = max(best, speed * min(int(counts[order[enough]]), size // 2))
-        return best
-
-    def fit(self, size: int) -> int:
-        """Return the number of disjoint groups of `size` tasks that fit, each into one domain."""
-        return int((self.room // size).sum())
-
-
 class Rooms(NamedTuple):
     """The number of tasks of a job that can be in one domain, and the ports between tasks in different domains."""
 
-    tasks: Sequence[Ints]
-    """The largest number of tasks in each domain, by depth: the whole, each level from the outermost to the machines.
-    """
+    native: _core.GangRoom
+    """By depth: the whole, each level from the outermost to the machines."""
     own_class: Sequence[int]
     """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
     ports: Ports
-    rings: RingDomains
+
+    def channels(self, batch: Batch) -> float:
+        """Return the upper bound on GB/s of a ring over several domains: number of channels x slowest channel."""
+        # The first domain of a broadcast gets nothing by its own adapters.
+        is_relayed = batch.kind == "broadcast" and self.ports.has_relays
+        return self.native.channels(
+            batch.tasks.shape[1], self.ports.fastest_entries[0][0] if is_relayed else 0.0
+        )
 
     def fastest(self, depth: int, unit: int = 1) -> float:
         """Return the upper bound on GB/s of a unit of tasks in exchanges that meet at this depth or further out."""
@@ -120,7 +56,7 @@ class Rooms(NamedTuple):
 
     def tree(self, items: int, unit: int) -> kernels.PortTree:
         """Return a small tree with this room for items of `unit` tasks, all with the fastest ports."""
-        most = [min(items, int(tasks.max(initial=0)) // unit) for tasks in self.tasks]
+        most = [min(items, tasks // unit) for tasks in self.native.most_tasks]
         parent, room, spine = [-1], list[int](), 0
         for depth, inside in enumerate(most[1:]):
             for first in range(0, most[depth] - inside, max(1, most[-1])):
@@ -135,21 +71,6 @@ class Rooms(NamedTuple):
     def _own(self, port_class: int, unit: int) -> float:
         entries = self.ports.fastest_entries[: port_class + 1]  # who meets by NVLinks may use adapters
         return max(min(unit * fastest, all_of_machine) for fastest, all_of_machine in entries)
-
-
-def tasks_together(sizes: Ints, machines: Ints, levels: Sequence[PlacedLevel]) -> list[Ints]:
-    """Return the largest number of tasks in each domain of the levels, the outermost first.
-
-    Args:
-        sizes: (m,) the largest number of tasks of each machine.
-        machines: (m,) the numbers of these machines.
-    """
-    tasks, above = [sizes.sum(keepdims=True)], np.zeros(len(machines), np.int64)
-    for level in levels:
-        codes = level.codes[machines].astype(np.int64) + 1
-        _, above = np.unique(above * (int(codes.max(initial=0)) + 1) + codes, return_inverse=True)
-        tasks.append(np.bincount(above, sizes).astype(np.int64))
-    return tasks
 
 
 class Least(NamedTuple):
@@ -185,7 +106,7 @@ def least_seconds(
         rates: The rates of links with which the library plans rings.
     """
     phases = list(job.traffic.values())
-    if not rooms.rings.have_adapters or rooms.ports.join_machines:
+    if not rooms.native.has_adapters or rooms.ports.join_machines:
         least = math.fsum(_by_all_ports(batches, rooms, view, rates) for batches in phases)
         return Least.of(least, least)
     size = units.shape[1]
@@ -507,7 +428,7 @@ def _of_rings(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: 
         count, size = batch.tasks.shape
         if len(np.unique(batch.tasks)) < batch.tasks.size:
             count = 1  # those with tasks in common may be in one domain
-        largest, fit = float(batch.carried.max()), rooms.rings.fit(size)
+        largest, fit = float(batch.carried.max()), rooms.native.fit_rings(size)
         apart = _apart(batch, size, rooms, view, rates)
         inside = _inside(batch, size, rooms, view, rates) if fit else 0.0
         least = max(least, largest * min(apart, 1 / inside if inside else math.inf))
@@ -518,10 +439,9 @@ def _of_rings(batches: Sequence[Batch], rooms: Rooms, view: ClusterView, rates: 
 
 def _apart(batch: Batch, size: int, rooms: Rooms, view: ClusterView, rates: Rates | str) -> float:
     """Return the least seconds of one GB of a ring over several domains."""
-    rings = rooms.rings
-    channels = rings.channels(batch)
+    channels = rooms.channels(batch)
     seconds = 1 / channels if channels else math.inf
-    if size > len(rings.room):  # then some domain has two tasks or more
+    if size > len(rooms.native.ring_tasks):  # then some domain has two tasks or more
         inside = _inside(batch, None, rooms, view, rates)
         seconds = max(seconds, 1 / inside if inside else 0.0)
     return seconds
@@ -536,7 +456,7 @@ def _inside(batch: Batch, size: int | None, rooms: Rooms, view: ClusterView, rat
         found = max(found, ranked_sets.fastest_rings(view, size, rates)) if size else math.inf
     if batch.kind != "all_reduce" or not network.reduces:
         return found
-    most = size or int(rooms.rings.room.max(initial=2))
+    most = size or int(rooms.native.ring_tasks.max(initial=2))
     limits = float(switched.reducing.max()), float(switched.most_reduced.max())
     return max(found, kernels.reduced_bandwidth(most, *limits))
 
@@ -544,7 +464,7 @@ def _inside(batch: Batch, size: int | None, rooms: Rooms, view: ClusterView, rat
 def _of_shared_adapters(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> float:
     """Return the least seconds of rings that cross domains, as all those of a unit share the adapters of its domain."""
     size = units.shape[1]
-    most = int((rooms.rings.room // size).max(initial=0))
+    most = int(rooms.native.ring_tasks.max(initial=0)) // size
     unit_of, load = unit_of_tasks(units), np.zeros(len(units))
     for batch in batches:
         if batch.kind not in RING_KINDS or batch.kind == "broadcast":
@@ -555,7 +475,8 @@ def _of_shared_adapters(batches: Sequence[Batch], units: Ints, rooms: Rooms) -> 
         np.add.at(
             load, rows[crosses][first[crosses]], np.repeat(batch.carried[crosses], first[crosses].sum(axis=1))
         )
-    return float(load.max(initial=0.0)) / rooms.rings.fastest_sum if rooms.rings.fastest_sum else 0.0
+    fastest = rooms.native.most_of_adapters
+    return float(load.max(initial=0.0)) / fastest if fastest else 0.0
 
 
 def _of_crossing_pairs(batches: Sequence[Batch], rooms: Rooms) -> float:
@@ -567,7 +488,7 @@ def _of_crossing_pairs(batches: Sequence[Batch], rooms: Rooms) -> float:
         count, size = batch.tasks.shape
         if len(np.unique(batch.tasks)) < batch.tasks.size:
             count = 1
-        fit = [int((tasks // size).sum()) for tasks in rooms.tasks]
+        fit = rooms.native.fit(size)
         depths = [depth for depth, most in enumerate(fit) if depth and most < count]
         if depths:
             crossing = float(batch.carried.min() if fit[depths[0]] else batch.carried.max())
@@ -595,7 +516,7 @@ def _of_one_apart(batch: Batch, rooms: Rooms) -> float:
         return least / 2 / rooms.fastest(len(rooms.own_class))
     if 1 in rooms.own_class:  # machines of an NVLink domain are no farther apart than GPUs of one
         return 0.0
-    channels = rooms.rings.channels(batch)
+    channels = rooms.channels(batch)
     return least / channels if channels else 0.0
 
 

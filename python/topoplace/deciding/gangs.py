@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
+from functools import cached_property
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from topoplace.deciding.machine_tree import (
     chain_of,
     has_narrow_uplinks,
     others_on_uplinks,
+    rooms_of,
 )
 from topoplace.engine.gangs.division import Part, divided, part_jobs
 from topoplace.engine.gangs.offers import MachineOffer, Offers
@@ -231,7 +232,7 @@ def machine_limits(
         return None
     if units is None:
         units = _units(request.job, int(offers.sizes.max()), offers)
-    rooms = MachineTree(request, offers, view, units.shape[1]).rooms(offers, view)
+    rooms = rooms_of(request, offers, view)
     pairs = bounds.exchanges_of(request.job, units, rings=False)
     return bounds.MachineLimits(request.job, units, pairs, rooms, view, rates)
 
@@ -241,7 +242,7 @@ def _divider(request: JobRequest, limits: bounds.MachineLimits, offers: Offers, 
     from topoplace.deciding.divisions import Divider
 
     usable = np.zeros(view.cluster.topology.num_gpus, np.bool_)
-    usable[list(chain.from_iterable(offers.gpus(limits.gpus_of)))] = True
+    usable[MachineTree(request, offers, view, 1).gpus] = True
     most = np.zeros(len(limits.gpus_of), np.int64)
     most[offers.machines] = np.minimum(offers.sizes, 1 if request.anti_affine else request.size)
     return Divider(limits, usable, most)
@@ -336,6 +337,10 @@ class _Mapper:
         self._request, self._view, self._offers = request, view, offers
         self._timing, self._others, self._countdown = timing, others, countdown
         self._network = collective_network(view.cluster.topology, timing.rates)
+
+    @cached_property
+    def _rooms(self) -> bounds.Rooms:
+        return rooms_of(self._request, self._offers, self._view)
 
     def best(self, gang: _Gang) -> Mapped | None:
         """Return the fastest mapping of whole units; of roles, single tasks or on one socket each if that is faster."""
@@ -453,9 +458,8 @@ class _Mapper:
         tree = MachineTree(self._request, machines, self._view, gang.units.shape[1])
         if not tree.has_room_for(len(gang.units)):
             return None
-        rooms = tree.rooms(self._offers, self._view)
-        rates = self._timing.rates
-        least = bounds.least_seconds(self._request.job, gang.units, gang.pairs, rooms, self._view, rates)
+        job, rates = self._request.job, self._timing.rates
+        least = bounds.least_seconds(job, gang.units, gang.pairs, self._rooms, self._view, rates)
         found = self._searched(gang, tree, least.of_whole, share)
         if found is None:
             return None
@@ -488,7 +492,7 @@ class _Mapper:
             job.traffic_arrays,
             tree.ports(np.bincount(start, minlength=len(tree.room)) if is_fixed else tree.room),
             exchanges,
-            tree.places(units, self._view),
+            tree.places(units),
             start=start,
             confined=() if is_free else tree.confined(job, units, start),
             others=self._others,

@@ -1,4 +1,4 @@
-"""The machines offered to a gang as a tree of domains with the speeds of their ports."""
+"""The machines offered to a gang as a tree of domains with the speeds of their ports (`gang_tree.hpp`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import kernels
+from topoplace import _core, kernels
+from topoplace.collective.networks import domains_of
 from topoplace.deciding import bounds
 from topoplace.engine.gangs.division import Part
 from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels, preferred_of, required_of
@@ -70,37 +71,61 @@ def has_narrow_uplinks(level: str, codes: Ints, topology: Topology) -> bool:
     return bool((ports.uplink_speeds(level) < below * (1 - _ROUNDING)).any())
 
 
+def gang_machines(topology: Topology) -> _core.GangMachines:
+    """Return the machines of a topology as a gang sees them; `topology.derived(gang_machines)` makes them once."""
+    ports, machine_of = topology.derived(Ports), topology.machine_of
+    return _core.GangMachines(
+        np.cumsum(np.bincount(machine_of, minlength=topology.num_machines)),
+        np.argsort(machine_of, kind="stable").astype(np.int32),
+        domains_of(topology).astype(np.int32),
+        ports.adapters,
+        ports.ways_out,
+        ports.gb_per_s,
+    )
+
+
+def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> bounds.Rooms:
+    """Return the room for tasks in each domain of the machines of these offers."""
+    topology, levels = view.cluster.topology, chain_of(request, view)[:0:-1]
+    native = _core.GangRoom(
+        topology.derived(gang_machines),
+        offers.native,
+        [level.codes for level in levels],
+        1 if request.anti_affine else request.size,
+    )
+    # Tasks may meet in an NVLink domain that is no part of the tree, wherever they meet in the tree.
+    names = {level.name for level in levels}
+    are_known = all(level.name in names for level in switched_levels(topology))
+    classes = _own_classes(topology, levels) if are_known else [1] * (len(levels) + 1)
+    return bounds.Rooms(native, classes, topology.derived(Ports))
+
+
+def _own_classes(topology: Topology, levels: Sequence[PlacedLevel]) -> list[int]:
+    """Return the class of ports at each depth, 1 for NVLinks; levels: those around machines, the outermost first."""
+    switched = {level.name for level in switched_levels(topology)}
+    return [0, *(int(level.name in switched) for level in levels)]
+
+
 class MachineTree:
     """The domains of the offered machines, as an input of `kernels.map_to_tree`."""
 
     def __init__(self, request: JobRequest, offers: Offers, view: ClusterView, unit: int) -> None:
-        levels = chain_of(request, view)
-        machines = offers.machines
-        order = np.lexsort([level.codes[machines] for level in levels])
-        self._offers, self._topology, self._unit = offers.at(order), view.cluster.topology, unit
-        self._levels = levels[::-1]
-        self._machines = machines[order]
-        self._leaf_of_machine = {machine: leaf for leaf, machine in enumerate(self._machines.tolist())}
-        self._most_of_job = 1 if request.anti_affine else request.size
-        self.room = np.minimum(self._offers.sizes, self._most_of_job) // unit
+        self._offers, self._topology, self._unit = offers, view.cluster.topology, unit
+        self._levels = chain_of(request, view)[::-1]
+        codes = [level.codes for level in self._levels[:-1]]
+        self._order, self._parent, first_leaf, ends, self._place_ends, self.gpus = _core.gang_tree(
+            self._topology.derived(gang_machines), offers.native, codes
+        )
+        self._machines = offers.machines[self._order]
+        self.room = np.minimum(offers.sizes[self._order], 1 if request.anti_affine else request.size) // unit
         """(l,) the most units of each machine."""
-        self._add_domains()
-
-    def _add_domains(self) -> None:
-        parent: list[Ints] = [np.array([-1])]
-        self._domains: list[tuple[str, Ints]] = []
+        firsts = np.split(self._machines[first_leaf], ends)[1:-1]
+        self._domains = [(level.name, first) for level, first in zip(self._levels, firsts, strict=True)]
         """Each level, and a machine of each of its domains, in the order of the tree."""
-        above, first = np.zeros(len(self._machines), np.int64), 0
-        for level in self._levels:
-            codes = level.codes[self._machines]
-            _, firsts, domain = np.unique(
-                np.stack([above, codes]), axis=1, return_index=True, return_inverse=True
-            )
-            first += len(parent[-1])
-            parent.append(above[firsts])
-            self._domains.append((level.name, self._machines[firsts]))
-            above = first + domain.reshape(-1)
-        self._parent = np.concatenate(parent)
+
+    @cached_property
+    def _leaf_of_machine(self) -> dict[int, int]:
+        return {machine: leaf for leaf, machine in enumerate(self._machines.tolist())}
 
     def has_room_for(self, units: int) -> bool:
         """Return True if the machines together have room for `units` units."""
@@ -112,15 +137,13 @@ class MachineTree:
         own_class, own = self._own()
         return kernels.PortTree(self._parent, room, uplink, own_class, own)
 
-    def places(self, units: Ints, view: ClusterView) -> kernels.GangPlaces:
+    def places(self, units: Ints) -> kernels.GangPlaces:
         """Return the usable GPUs of each machine, with `units` as the items to map."""
-        usable = self._offers.gpus(view.classes.gpus_of)
-        ends = np.cumsum([len(gpus) for gpus in usable])
-        return kernels.GangPlaces(units, ends, np.array(list(chain.from_iterable(usable)), np.int32))
+        return kernels.GangPlaces(units, self._place_ends, self.gpus)
 
     def usable(self, machine: int) -> Mask:
         """Return the GPUs that a machine, given by number, offers."""
-        offer = self._offers[self._leaf_of_machine[machine]]
+        offer = self._offers[int(self._order[self._leaf_of_machine[machine]])]
         return offer.gpus_for(offer.max_tasks)
 
     def _uplinks(self, level: str, machines: Ints) -> NDArray[np.float64]:
@@ -135,26 +158,9 @@ class MachineTree:
             gigabytes.append(others_on_uplinks(self._topology, level, flows, largest)[:, machines])
         return np.concatenate(gigabytes, axis=1)
 
-    def rooms(self, offers: Offers, view: ClusterView) -> bounds.Rooms:
-        """Return the room for tasks in each domain of the machines of these offers."""
-        sizes = np.minimum(offers.sizes, self._most_of_job)
-        tasks = bounds.tasks_together(sizes, offers.machines, self._levels)
-        rings = bounds.RingDomains(offers, self._most_of_job, view)
-        names = {level.name for level in self._levels}
-        # Tasks may meet in an NVLink domain that is no part of the tree, wherever they meet in the tree.
-        are_known = all(level.name in names for level in switched_levels(self._topology))
-        classes = self._own_classes if are_known else [1] * len(self._levels)
-        return bounds.Rooms(tasks, classes, self._topology.derived(Ports), rings)
-
-    @cached_property
-    def _own_classes(self) -> list[int]:
-        """The class of ports at each depth: 1 for NVLinks."""
-        switched = {level.name for level in switched_levels(self._topology)}
-        return [0, *(int(level.name in switched) for level in self._levels[:-1])]
-
     def _own(self) -> tuple[list[int], NDArray[np.float64]]:
         """Return the class of ports at each depth, and (classes, leaves) the GB/s of a unit."""
-        ports, classes = self._topology.derived(Ports), self._own_classes
+        ports, classes = self._topology.derived(Ports), _own_classes(self._topology, self._levels[:-1])
         speeds = [ports.adapter_speeds, ports.nvlink_speeds][: max(classes) + 1]
         return classes, np.array([speed[self._machines] for speed in speeds]) * self._unit
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from functools import cache
-from itertools import islice, repeat
+from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
@@ -41,7 +41,9 @@ class MachineOffer(NamedTuple):
     @property
     def size(self) -> int:
         """Return the largest number of GPUs that the machine offers together."""
-        return self.gpus_for(self.max_tasks).bit_count()
+        if self.partitions:
+            return self.gpus_for(self.max_tasks).bit_count()
+        return min(self.max_tasks, self.usable.bit_count())
 
     def gpus_for(self, count: int) -> Mask:
         """Return the GPUs offered to up to `count` tasks, as a bit mask; there may be more GPUs than tasks.
@@ -125,17 +127,14 @@ class Offers(Sequence[MachineOffer]):
         for (kind, most), number in zip(kinds, counts.tolist(), strict=True):
             yield self._hosted_kind(kind, most), number
 
-    def gpus(self, gpus_of: Sequence[Sequence[int]]) -> list[Sequence[int]]:
-        """Return the GPUs that each machine offers together; gpus_of: the GPUs of each machine of the cluster."""
-
-        @cache
-        def local_of(kind: int, hosted: int) -> Sequence[int]:
-            offer = self._hosted_kind(kind, hosted)
-            return tuple(members(offer.gpus_for(offer.max_tasks)))
-
-        hosted = repeat(-1) if self._hosted is None else self._hosted.tolist()
-        rows = zip(self.machines.tolist(), self._kind_of.tolist(), hosted, strict=False)
-        return [[gpus_of[machine][i] for i in local_of(kind, most)] for machine, kind, most in rows]
+    @cached_property
+    def native(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
+        """Return the machines, the kind of each, its size, and (kinds, bytes) usable GPUs, for `_core.gang_tree`."""
+        width = max([1, *[-(-kind.usable.bit_length() // 8) for kind in self._kinds]])
+        usable = b"".join([kind.usable.to_bytes(width, "little") for kind in self._kinds])
+        columns = self.machines, self._kind_of, self.sizes
+        machines, kind_of, sizes = (one.astype(np.int32) for one in columns)
+        return machines, kind_of, sizes, np.frombuffer(usable, np.uint8).reshape(-1, width)
 
     def _hosted_kind(self, kind: int, hosted: int) -> MachineOffer:
         """Return a kind of offer where CPUs and memory suffice for `hosted` tasks; -1 if the job needs none."""
