@@ -55,13 +55,8 @@ void check_sets(const RatedSets& rated, const Sets& sets) {
 py::array_t<double> rates_of_sets(const RatedSets& rated, const Sets& sets) {
     check_sets(rated, sets);
     return to_row(without_gil<std::vector<double>>([&] {
-        std::vector<double> found;
         WorkMeter meter(to_stop_condition({}));
-        for (const GpuSet set : as_span(sets)) {
-            if (meter.look_at_clock()) break;
-            found.push_back(rated.gb_per_s(set));
-        }
-        return found;
+        return rated.rated(as_span(sets), meter);
     }));
 }
 
@@ -119,6 +114,17 @@ decide::JobParams job_of(const CollectivesHandle& collectives, std::int32_t size
     return {.collectives = collectives.view(), .size = size, .communicates = communicates};
 }
 
+std::vector<OptionRow> rows_of(const std::vector<decide::SetOption>& options) {
+    std::vector<OptionRow> rows;
+    for (const decide::SetOption& one : options) {
+        py::tuple gpus(one.gpus.size()), order(one.order.size());
+        for (std::size_t i = 0; i < one.gpus.size(); ++i) gpus[i] = one.gpus[i];
+        for (std::size_t i = 0; i < one.order.size(); ++i) order[i] = one.order[i];
+        rows.emplace_back(std::move(gpus), std::move(order), one.seconds);
+    }
+    return rows;
+}
+
 // left: () unless the job takes parts of GPUs.
 std::pair<std::vector<OptionRow>, bool> rank_sets(const Machine& machine,
                                                   const CollectivesHandle& collectives, std::int32_t size,
@@ -141,14 +147,7 @@ std::pair<std::vector<OptionRow>, bool> rank_sets(const Machine& machine,
     params.job.takes_fullest = takes_fullest;
     for (const std::int32_t gpu : free) params.free[static_cast<std::size_t>(gpu)] = true;
     const auto found = without_gil<decide::SetResult>([&] { return decide::rank_sets(params); });
-    std::vector<OptionRow> rows;
-    for (const decide::SetOption& one : found.options) {
-        py::tuple gpus(one.gpus.size()), order(one.order.size());
-        for (std::size_t i = 0; i < one.gpus.size(); ++i) gpus[i] = one.gpus[i];
-        for (std::size_t i = 0; i < one.order.size(); ++i) order[i] = one.order[i];
-        rows.emplace_back(std::move(gpus), std::move(order), one.seconds);
-    }
-    return {std::move(rows), found.all_compared};
+    return {rows_of(found.options), found.all_compared};
 }
 
 double seconds_of_any(const Machine& machine, const CollectivesHandle& collectives, std::int32_t size,

@@ -8,34 +8,48 @@
 
 namespace topoplace {
 
-// Shewchuk, Adaptive Precision Floating-Point Arithmetic, 1997: the partial sums do not overlap.
-inline double exact_sum(std::span<const double> values) {
-    std::vector<double> partials;
-    for (double value : values) {
-        if (!std::isfinite(value)) return value;  // no value is below 0
+// Partial sums that do not overlap, by ascending size (Shewchuk, Adaptive Precision Floating-Point
+// Arithmetic, 1997).
+class ExactSum {
+  public:
+    void add(double value) {
         std::size_t kept = 0;
-        for (double other : partials) {
+        for (double other : partials_) {
             if (std::abs(value) < std::abs(other)) std::swap(value, other);
             const double high = value + other, low = other - (high - value);
-            if (low != 0.0) partials[kept++] = low;
+            if (low != 0.0) partials_[kept++] = low;
             value = high;
         }
-        partials.resize(kept);
-        partials.push_back(value);
+        partials_.resize(kept);
+        partials_.push_back(value);
     }
-    double high = 0.0, low = 0.0;
-    std::size_t left = partials.size();
-    while (left > 0 && low == 0.0) {
-        const double next = partials[--left], before = high;
-        high = before + next;
-        low = next - (high - before);
+
+    double rounded() const {
+        double high = 0.0, low = 0.0;
+        std::size_t left = partials_.size();
+        while (left > 0 && low == 0.0) {
+            const double next = partials_[--left], before = high;
+            high = before + next;
+            low = next - (high - before);
+        }
+        // Half of the last place counts by the sign of what follows.
+        const bool goes_on = left > 0 && low * partials_[left - 1] > 0.0;
+        const double twice = 2.0 * low, other = high + twice;
+        return goes_on && twice == other - high ? other : high;
     }
-    // Half of the last place counts by the sign of what follows.
-    if (left > 0 && ((low < 0.0 && partials[left - 1] < 0.0) || (low > 0.0 && partials[left - 1] > 0.0))) {
-        const double twice = 2.0 * low, rounded = high + twice;
-        if (twice == rounded - high) high = rounded;
+
+  private:
+    std::vector<double> partials_{};
+};
+
+// Of numbers none of which is below 0.
+inline double exact_sum(std::span<const double> values) {
+    ExactSum sum;
+    for (const double value : values) {
+        if (!std::isfinite(value)) return value;
+        sum.add(value);
     }
-    return high;
+    return sum.rounded();
 }
 
 }  // namespace topoplace

@@ -40,6 +40,8 @@ class RatedSets {
     // is no GPU.
     double bound(GpuSet set) const;
 
+    // GB/s of each set; -1 for those that a search which is stopped does not rate.
+    std::vector<double> rated(std::span<const GpuSet> sets, WorkMeter& meter) const;
     // GB/s of the `count` fastest sets, and of all others with at least the share `share` of the slowest of
     // these. Slower sets, not all of which are rated, have -1. A search that is stopped rates no further set.
     std::vector<double> leading(std::span<const GpuSet> sets, std::size_t count, double share,

@@ -91,14 +91,17 @@ std::vector<double> RatedSets::fastest(std::span<const GpuSet> sets, WorkMeter& 
     return rated_down(sets, 1, least_tied, meter);
 }
 
+std::vector<double> RatedSets::rated(std::span<const GpuSet> sets, WorkMeter& meter) const {
+    std::vector<double> found(sets.size(), -1.0);
+    for (std::size_t i = 0; i < sets.size() && !meter.look_at_clock(); ++i) found[i] = gb_per_s(sets[i]);
+    return found;
+}
+
 template <class Floor>
 std::vector<double> RatedSets::rated_down(std::span<const GpuSet> sets, std::size_t count,
                                           const Floor& floor_of, WorkMeter& meter) const {
+    if (are_alike_ || sets.size() <= count) return rated(sets, meter);
     std::vector<double> found(sets.size(), -1.0);
-    if (are_alike_ || sets.size() <= count) {
-        for (std::size_t i = 0; i < sets.size() && !meter.look_at_clock(); ++i) found[i] = gb_per_s(sets[i]);
-        return found;
-    }
     std::vector<double> bounds(sets.size());
     std::ranges::transform(sets, bounds.begin(), [this](GpuSet set) { return bound(set); });
     std::vector<std::size_t> order(sets.size());

@@ -49,22 +49,7 @@ class Ranking {
         } else {
             std::ranges::fill(seconds, seconds_of_any(machine_, params_.job, meter_));
         }
-        const std::vector<std::size_t> best = best_of(rows, seconds);
-        Rows chosen{rows.size, {}};
-        std::vector<SetOption> found;
-        for (const std::size_t i : best) {
-            const auto row = rows.row(i);
-            chosen.gpus.insert(chosen.gpus.end(), row.begin(), row.end());
-            const double exact = machine_.are_alike ? seconds[i] : times_.exact(row, seconds[i]);
-            found.push_back({{}, keys_[i], exact});
-            found.back().order[0] = grade(exact, params_.slack);
-        }
-        add_losses(chosen, found, best);
-        times_.order(chosen);
-        for (std::size_t i = 0; i < found.size(); ++i) {
-            const auto row = chosen.row(i);
-            found[i].gpus.assign(row.begin(), row.end());
-        }
+        std::vector<SetOption> found = options_of(rows, seconds);
         if (machine_.are_alike && !params_.are_fixed) found.resize(std::min(found.size(), kMostAlike));
         std::erase_if(found, [](const SetOption& one) { return one.seconds == kNever; });
         if (meter_.stopped()) return {{}, false, false};
@@ -141,6 +126,24 @@ class Ranking {
 
     // ---- what counts ----
 
+    std::vector<SetOption> options_of(const Rows& rows, const std::vector<double>& seconds) {
+        Rows chosen{rows.size, {}};
+        std::vector<SetOption> found;
+        for (const std::size_t i : best_of(rows, seconds)) {
+            const auto row = rows.row(i);
+            chosen.gpus.insert(chosen.gpus.end(), row.begin(), row.end());
+            found.push_back({{}, keys_[i], machine_.are_alike ? seconds[i] : times_.exact(row, seconds[i])});
+        }
+        add_losses(chosen, found);
+        times_.order(chosen);
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            const auto row = chosen.row(i);
+            found[i].gpus.assign(row.begin(), row.end());
+            found[i].order[0] = grade(found[i].seconds, params_.slack);
+        }
+        return found;
+    }
+
     // The best rows by time, keys and GPUs, the best first.
     std::vector<std::size_t> best_of(const Rows& rows, const std::vector<double>& seconds) {
         std::vector<double> grades(rows.count());
@@ -167,10 +170,32 @@ class Ranking {
     }
 
     Keys keys_of(std::span<const std::int32_t> gpus, double graded) const {
-        std::int32_t farthest = 0, distances = 0, apart = 0;
+        const auto [farthest, distances, apart] = nearness(gpus);
+        const auto [whole, left] = shares(gpus);
+        const bool opens = num_free_ == machine_.num_gpus() && gpus.size() < num_free_;
+        const double counts = params_.job.communicates ? 1.0 : 0.0;
         double slow = 0.0;
+        for (const std::int32_t gpu : gpus) slow += machine_.degraded[index(gpu)];
+        return {graded,
+                counts * farthest,
+                counts * distances,
+                counts * apart,
+                whole,
+                left,
+                opens ? 1.0 : 0.0,
+                static_cast<double>(num_free_),
+                static_cast<double>(broken_parts(gpus)),
+                slow,
+                farthest,
+                distances,
+                apart,
+                0.0};
+    }
+
+    // The largest distance of two GPUs, the sum of all, and the number of pairs on different sockets.
+    std::array<double, 3> nearness(std::span<const std::int32_t> gpus) const {
+        std::int32_t farthest = 0, distances = 0, apart = 0;
         for (std::size_t i = 0; i < gpus.size(); ++i) {
-            slow += machine_.degraded[index(gpus[i])];
             for (std::size_t j = i + 1; j < gpus.size(); ++j) {
                 const std::int32_t distance = machine_.distance(gpus[i], gpus[j]);
                 farthest = std::max(farthest, distance);
@@ -178,23 +203,7 @@ class Ranking {
                 apart += machine_.socket[index(gpus[i])] == machine_.socket[index(gpus[j])] ? 0 : 2;
             }
         }
-        const auto [whole, left] = shares(gpus);
-        const bool opens = num_free_ == machine_.num_gpus() && gpus.size() < num_free_;
-        const bool counts = params_.job.communicates;
-        return {graded,
-                counts ? farthest : 0.0,
-                counts ? distances : 0.0,
-                counts ? apart : 0.0,
-                whole,
-                left,
-                opens ? 1.0 : 0.0,
-                static_cast<double>(num_free_),
-                static_cast<double>(broken_parts(gpus)),
-                slow,
-                static_cast<double>(farthest),
-                static_cast<double>(distances),
-                static_cast<double>(apart),
-                0.0};
+        return {static_cast<double>(farthest), static_cast<double>(distances), static_cast<double>(apart)};
     }
 
     // How many of the GPUs are whole, and the thousandths left of all of them, as smaller is better.
@@ -223,21 +232,24 @@ class Ranking {
     }
 
     // What rings of the free GPUs lose, for those sets that tie with the first.
-    void add_losses(const Rows& rows, std::vector<SetOption>& found, const std::vector<std::size_t>& best) {
-        std::vector<std::size_t> tied;
+    void add_losses(const Rows& rows, std::vector<SetOption>& found) {
+        const Keys first = found.front().order;
+        const auto is_tied = [&first](const SetOption& one) { return one.order == first; };
+        if (machine_.rated == nullptr || std::ranges::count_if(found, is_tied) < 2) return;
+        const collective::GpuSet free = free_set();
+        const double all = machine_.rated->left(free, 0);
         for (std::size_t i = 0; i < found.size(); ++i) {
-            if (keys_[best[i]] == keys_[best[0]]) tied.push_back(i);
-        }
-        if (machine_.rated == nullptr || tied.size() < 2) return;
-        Gpus free;
-        for (std::size_t gpu = 0; gpu < params_.free.size(); ++gpu) {
-            if (params_.free[gpu]) free.push_back(static_cast<std::int32_t>(gpu));
-        }
-        const double all = machine_.rated->left(set_of(free), 0);
-        for (const std::size_t i : tied) {
             if (meter_.look_at_clock()) return;
-            found[i].order[kLost] = all - machine_.rated->left(set_of(free), set_of(rows.row(i)));
+            if (is_tied(found[i]))
+                found[i].order[kLost] = all - machine_.rated->left(free, set_of(rows.row(i)));
         }
+    }
+
+    collective::GpuSet free_set() const {
+        collective::GpuSet free = 0;
+        for (std::size_t gpu = 0; gpu < params_.free.size(); ++gpu)
+            free |= collective::GpuSet{params_.free[gpu]} << gpu;
+        return free;
     }
 
     static void sort(std::vector<SetOption>& found) {

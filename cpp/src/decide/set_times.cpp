@@ -18,6 +18,8 @@ bool is_ring(std::uint8_t kind) {
     return one == traffic::Kind::kReduce || one == traffic::Kind::kRing || one == traffic::Kind::kChain;
 }
 
+bool is_reduction(std::uint8_t kind) { return static_cast<traffic::Kind>(kind) == traffic::Kind::kReduce; }
+
 }  // namespace
 
 collective::GpuSet set_of(std::span<const std::int32_t> gpus) {
@@ -28,17 +30,16 @@ collective::GpuSet set_of(std::span<const std::int32_t> gpus) {
 
 SetTimes::SetTimes(const SetParams& params, WorkMeter& meter)
     : params_(params), job_(params.job.collectives), machine_(*params.machine), meter_(meter) {
+    const auto has_size_of_job = [&](std::size_t i) {
+        return job_.ends[i] - job_.begin_of(i) == params.job.size;
+    };
+    bool are_rings_of_all = true;
+    for (std::size_t i = 0; i < job_.kinds.size(); ++i)
+        are_rings_of_all = are_rings_of_all && is_ring(job_.kinds[i]) && has_size_of_job(i);
     const bool is_rated = machine_.rated != nullptr;
-    bool are_rings_of_all = true, has_rings = false;
-    for (std::size_t i = 0; i < job_.kinds.size(); ++i) {
-        const std::int64_t size = job_.ends[i] - job_.begin_of(i);
-        are_rings_of_all = are_rings_of_all && is_ring(job_.kinds[i]) && size == params.job.size;
-        has_rings = has_rings || is_ring(job_.kinds[i]);
-        may_reduce_ = may_reduce_ || (machine_.reduces &&
-                                      static_cast<traffic::Kind>(job_.kinds[i]) == traffic::Kind::kReduce);
-    }
     is_one_ring_ = are_rings_of_all && is_rated;
-    has_inner_rings_ = has_rings && is_rated && !is_one_ring_;
+    has_inner_rings_ = is_rated && !is_one_ring_ && std::ranges::any_of(job_.kinds, is_ring);
+    may_reduce_ = machine_.reduces && std::ranges::any_of(job_.kinds, is_reduction);
 }
 
 std::vector<double> SetTimes::of(Rows& rows) {

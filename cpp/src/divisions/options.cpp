@@ -89,19 +89,22 @@ std::int32_t Machines::home_of(std::int32_t unit) {
     return counts_.empty() ? -1 : static_cast<std::int32_t>(most - counts_.begin());
 }
 
+// The GPUs that have a flag, as bits.
+static std::int64_t mask_of(std::span<const std::int32_t> gpus, std::span<const std::uint8_t> flags) {
+    std::int64_t mask = 0;
+    for (std::size_t i = 0; i < gpus.size(); ++i) {
+        mask |= static_cast<std::int64_t>(flags[index(gpus[i])] != 0) << i;
+    }
+    return mask;
+}
+
 void Machines::add(std::int32_t machine) {
     const auto of_class = params_.class_of[index(machine)];
     const bool by_sets = !params_.seconds_of_sets[index(of_class)].empty();
     Key key{by_sets ? of_class : -1, most_units(machine)};
     if (by_sets) {
         const auto own = gpus(machine);
-        for (const auto& flags : {params_.usable, std::span<const std::uint8_t>(is_kept_)}) {
-            std::int64_t mask = 0;
-            for (std::size_t i = 0; i < own.size(); ++i) {
-                mask |= static_cast<std::int64_t>(flags[index(own[i])] != 0) << i;
-            }
-            key.push_back(mask);
-        }
+        key.insert(key.end(), {mask_of(own, params_.usable), mask_of(own, is_kept_)});
     } else {
         for (auto i = first_home_[index(machine)]; i < first_home_[index(machine) + 1]; ++i) {
             key.push_back(homes_[index(i)].stay);

@@ -114,7 +114,7 @@ def reduced_bandwidth(size: int, gb_per_s: float, most: float) -> float:
     return min(most, 2 * (size - 1) / (size + 1) * gb_per_s)
 
 
-_COLUMNS: Final = (np.int64, np.uint8, np.int64, np.int32, np.float64, np.float64)
+_COLUMNS: Final[Sequence[type]] = (np.int64, np.uint8, np.int64, np.int32, np.float64, np.float64)
 
 
 class JobCollectives:
@@ -164,7 +164,8 @@ class JobCollectives:
     def _keep(self, phase_ends: NDArray[Any], *columns: NDArray[Any]) -> None:
         self.num_phases = len(phase_ends)
         given = zip((phase_ends, *columns), _COLUMNS, strict=True)
-        self.native = _core.JobCollectives(*[array.astype(dtype, copy=False) for array, dtype in given])
+        converted: list[Any] = [array.astype(dtype, copy=False) for array, dtype in given]
+        self.native = _core.JobCollectives(*converted)
 
 
 class CollectiveNetwork:

@@ -274,7 +274,7 @@ def _masks(offers: Offers, count: int, machines: int) -> list[Mask]:
     for offer, number in offers.kinds():
         if offer.max_tasks >= count:
             kinds[offer.usable, offer.partitions] += number
-    widest = max((usable.bit_length() for usable, partitions in kinds), default=0)
+    widest = max((usable.bit_length() for usable, _ in kinds), default=0)
     if widest <= _FEW_GPUS and not any(partitions for _, partitions in kinds):
         return _masks_of_few(
             {usable: number for (usable, _), number in kinds.items()}, widest, count, machines
