@@ -227,7 +227,8 @@ class LeastTime(MachinePolicy):
             is_final = self.split is None or not self._may_be_faster(placement, request, view)
             return placement if is_final else None
 
-        return DecidedJob(job, self._machine_options(request, view), view, place)
+        options = self._machine_options(request, view)
+        return DecidedJob(job, options, view.cluster, view.classes.gpus_of, place)
 
     # ---- what the engine asks ------------------------------------------------------------------------------
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 from topoplace.engine.machines.machine_conditions import ConditionMemo
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
-    from topoplace.engine.machine_state import ClusterView
+    from topoplace.cluster.cluster import Cluster
     from topoplace.engine.machines.machine_options import Choice, MachineOptions
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
@@ -25,15 +25,16 @@ class DecidedJob:
         self,
         job: JobGraph,
         options: MachineOptions,
-        view: ClusterView,
+        cluster: Cluster,
+        gpus_of: Sequence[tuple[int, ...]],
         place: Callable[[int, Choice], Placement | None],
     ) -> None:
         """Store the arguments.
 
-        place: returns the placement by an option on a machine; None if more than this option must be compared.
+        options: those of the job on the machines of the cluster. gpus_of: the GPUs of each machine. place: returns the placement by an option on a machine; None if more than this option must be compared.
         """
         self.job = job  # held, so that no other gets its id
-        self._options, self._cluster, self._gpus_of = options, view.cluster, view.classes.gpus_of
+        self._options, self._cluster, self._gpus_of = options, cluster, gpus_of
         native = options.conditions.native
 
         def first(condition: int) -> tuple[tuple[int, ...], Placement | None]:
