@@ -31,7 +31,8 @@ class DecidedJob:
     ) -> None:
         """Store the arguments.
 
-        options: those of the job on the machines of the cluster. gpus_of: the GPUs of each machine. place: returns the placement by an option on a machine; None if more than this option must be compared.
+        options: those of the job on the machines of the cluster. gpus_of: the GPUs of each machine. place: returns the
+        placement by an option on a machine; None if more than this option must be compared.
         """
         self.job = job  # held, so that no other gets its id
         self._options, self._cluster, self._gpus_of = options, cluster, gpus_of
