@@ -6,10 +6,11 @@ import random
 import sys
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.deciding.least_time import LeastTime
 from topoplace.engine.machine_state import ClusterView
 
 MACHINES = ("dgx1-v100", "dgx-h100", "summit", "minsky", "p4d.24xlarge")
@@ -53,6 +54,7 @@ def change(cluster: tp.Cluster, draws: random.Random, number: int) -> None:
 
 
 @given(st.integers(0, 10**6))
+@example(107458)  # the same GPUs were offered where others were free
 def test_a_job_decided_before_goes_where_a_new_decision_puts_it(seed: int) -> None:
     draws = random.Random(seed)
     cluster, policy = some_cluster(draws), tp.policies.get("least-time")
@@ -99,6 +101,30 @@ def test_only_so_many_decided_jobs_are_kept() -> None:
         for _ in range(2):
             assert tp.place(job, cluster) is not None
     assert 0 < len(cluster.view(ClusterView).decided) <= 1024
+
+
+def test_a_changed_option_counts_for_decided_jobs() -> None:
+    fabric = tp.Fabric.regular(4, {"leaf": 2})
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("l40s-8"), fabric=fabric))
+    job, policy = tp.JobGraph.ring(8), LeastTime(split=None)
+    for _ in range(3):
+        policy.place(job, cluster)
+    policy.split = 1.0
+    assert policy.place(job, cluster) == LeastTime(split=1.0).place(job, cluster.copy())
+
+
+def test_a_subclass_decides_every_time() -> None:
+    class Closed(LeastTime):
+        is_open = True
+
+        def find(self, job: tp.JobGraph, view: ClusterView, postponed: int = 0) -> tp.Placement | None:
+            return super().find(job, view, postponed) if self.is_open else None
+
+    policy, job, cluster = Closed(), tp.JobGraph.ring(2), tp.Cluster(tp.machines.get("dgx1-v100"))
+    for _ in range(3):
+        assert policy.place(job, cluster) is not None
+    policy.is_open = False
+    assert policy.place(job, cluster) is None
 
 
 @pytest.mark.parametrize("cluster", [None, 5, "cluster"])

@@ -737,13 +737,13 @@ def _promising(request: JobRequest, offers: Offers, view: ClusterView) -> Offers
 
 def local_gpus(part: Part, job: JobGraph, view: ClusterView, timing: ranked_sets.Timing) -> Sequence[int]:
     """Return the GPU of each task of a part (`job`), by the rule for one machine, as local numbers."""
-    machine_class = view.classes.of(part.machine)
+    sight = Sight(jobs=False, shares=job.takes_parts)
+    machine_class, state = view.conditions(sight).of_machine(part.machine)
 
     def find() -> tuple[int, ...]:
-        _, state = view.conditions(Sight(jobs=False, shares=job.takes_parts)).of_machine(part.machine)
         options = ranked_sets.ranked(view.request(job), machine_class, state, part.usable, timing)
         best = min(options, key=lambda option: (option.order, sorted(option.gpus)), default=None)
         return best.gpus if best else tuple(members(part.usable))[: len(part.tasks)]
 
-    key = (local_gpus, timing, machine_class, part.usable, exact_request_key(job))
+    key = (local_gpus, timing, machine_class, state, part.usable, exact_request_key(job))
     return view.table(key, lambda: (job, find()))[1]  # holds the job, so that no other gets its id

@@ -195,24 +195,26 @@ class LeastTime(MachinePolicy):
         4096 GPUs.
         """
         if type(cluster) is Cluster:
-            decided = cluster.view(ClusterView).decided.get((self, id(job)))
+            decided = cluster.view(ClusterView).decided.get((self, self.split, id(job)))
             if decided is not None and (placement := decided.placement()) is not None:
                 return placement
         return super().place(job, cluster)
 
     def found(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
         """Return the placement of `find`; see `PolicyDriver.found`. A second decision about a job prepares the next."""
-        decided = view.decided.get((self, id(job)))
+        decided = view.decided.get(key := (self, self.split, id(job)))
         if decided is not None and (placement := decided.placement()) is not None:
             return placement
         is_second = decided is None and view.knows(job)
         placement = super().found(job, view, postponed)
         if is_second and self._depends_on_condition(job, view):
-            view.decided[self, id(job)] = self._decided(job, view)
+            view.decided[key] = self._decided(job, view)
         return placement
 
     def _depends_on_condition(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if the placement on a machine follows from the machine's condition alone."""
+        if type(self) is not LeastTime:  # a subclass may decide otherwise
+            return False
         request = view.request(job)
         is_plain = request.size and not (request.takes_parts or request.needs_hosts or request.asks_utility)
         if not is_plain or self.may_reslice or len(request.memory_limits) > 1:

@@ -33,7 +33,7 @@ class ClusterView:
         self._requests: Memo[Hashable, JobRequest] = Memo(_MAX_REQUESTS, self._forgot_requests)
         self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
         self.decided: Memo[Hashable, DecidedJob] = Memo(_MAX_DECIDED)
-        """Jobs that were decided before, by policy and the identity of the job's graph."""
+        """Jobs that were decided before, by policy, its `split`, and the identity of the job's graph."""
 
     # ---- jobs ----------------------------------------------------------------------------------------------
 
