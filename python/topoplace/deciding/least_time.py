@@ -205,7 +205,8 @@ class LeastTime(MachinePolicy):
         decided = view.decided.get(key := (self, self.split, id(job)))
         if decided is not None and (placement := decided.placement()) is not None:
             return placement
-        is_second = decided is None and view.knows(job)
+        is_own = type(self) is LeastTime  # a subclass may decide otherwise
+        is_second = decided is None and is_own and view.knows(job)
         placement = super().found(job, view, postponed)
         if is_second and self._depends_on_condition(job, view):
             view.decided[key] = self._decided(job, view)
@@ -213,8 +214,6 @@ class LeastTime(MachinePolicy):
 
     def _depends_on_condition(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if the placement on a machine follows from the machine's condition alone."""
-        if type(self) is not LeastTime:  # a subclass may decide otherwise
-            return False
         request = view.request(job)
         is_plain = request.size and not (request.takes_parts or request.needs_hosts or request.asks_utility)
         if not is_plain or self.may_reslice or len(request.memory_limits) > 1:
