@@ -39,7 +39,7 @@ void check_shape(const Array<T>& array, const char* name, std::initializer_list<
     if (!same) throw std::invalid_argument(std::string(name) + " has the wrong shape");
 }
 
-// Kernels take their arguments for right: whoever calls one asks its check first.
+// Kernels trust their arguments: the caller asks `check` first.
 inline void require(const Fault& fault) {
     if (fault) throw std::invalid_argument(*fault);
 }

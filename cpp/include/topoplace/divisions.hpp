@@ -33,7 +33,7 @@ struct DivideParams {
     // Of each class: the seconds with tasks on each set of a machine's GPUs, as bit masks of the ascending
     // GPUs; empty where only the number of units counts. Sets need units of one task.
     std::span<const std::span<const double>> seconds_of_sets{};
-    std::span<const double> seconds_of_count{};  // with so many units, from 0
+    std::span<const double> seconds_of_count{};  // by number of units, from 0
     std::span<const double> limits{};  // on the seconds of a machine, descending; empty: all that differ
     double below = std::numeric_limits<double>::infinity();  // what those are less than
     bool fastest = false;                                    // only the least limit that can be kept

@@ -42,7 +42,7 @@ class ExactSum {
     std::vector<double> partials_{};
 };
 
-// Of numbers none of which is below 0.
+// The numbers are 0 or above.
 inline double exact_sum(std::span<const double> values) {
     ExactSum sum;
     for (const double value : values) {

@@ -64,13 +64,13 @@ struct JobParams {
 struct SetParams {
     const Machine* machine = nullptr;
     JobParams job{};
-    std::vector<Gpus> regions{};       // of which one has the whole job; ascending GPUs
+    std::vector<Gpus> regions{};       // one of them has the whole job; GPUs ascend
     bool are_fixed = false;            // the job gets a whole region
     Gpus required{};                   // GPUs that the job gets in any case; ascending
     std::vector<bool> free{};          // (n) the free GPUs, whether or not the job may use them
     std::vector<std::int32_t> left{};  // (n) thousandths of each GPU; empty unless the job takes parts
     double slack = 0.01;
-    std::size_t alternatives = 1;  // slower sets than so many may be left out
+    std::size_t alternatives = 1;  // fastest sets that are needed; slower ones may be left out
     bool near_only = false;        // compares only sets of near GPUs
     StopCondition stop{};
 };
