@@ -8,15 +8,13 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "handles.hpp"
 #include "register.hpp"
 #include "topoplace/gang_room.hpp"
 #include "topoplace/gang_tree.hpp"
 
 namespace py = pybind11;
 
-template <>
-class pybind11::detail::type_caster<topoplace::decide::GangMachines>
-    : public topoplace::bindings::HandleCaster<topoplace::decide::GangMachines> {};
 template <>
 class pybind11::detail::type_caster<topoplace::decide::GangRoom>
     : public topoplace::bindings::HandleCaster<topoplace::decide::GangRoom> {};
@@ -26,9 +24,6 @@ namespace {
 
 using decide::GangMachines;
 using decide::GangRoom;
-// Machines, the kind of each, the most tasks of each, (kinds, bytes) usable GPUs as bits.
-using Offered =
-    std::tuple<Array<std::int32_t>, Array<std::int32_t>, Array<std::int32_t>, Array<std::uint8_t>>;
 using Codes = std::vector<Array<std::int64_t>>;
 // Order, parent, first leaf, ends of levels, ends of places, places.
 using TreeOfGang =
@@ -50,10 +45,7 @@ std::unique_ptr<GangMachines> make_machines(const Array<std::int64_t>& gpu_ends,
 template <class Result, class Make>
 Result from_offers(const GangMachines& machines, const Offered& offered, const Codes& codes,
                    const Make& make) {
-    const auto& [numbers, kind_of, sizes, usable] = offered;
-    check_shape(usable, "usable", {-1, -1});
-    const decide::MachineOffers offers{as_span(numbers), as_span(kind_of), as_span(sizes), as_span(usable),
-                                       static_cast<std::size_t>(usable.shape(1))};
+    const decide::MachineOffers offers = to_offers(offered);
     decide::LevelCodes levels;
     for (const auto& level : codes) levels.push_back(as_span(level));
     const py::gil_scoped_release release;

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "handles.hpp"
 #include "register.hpp"
 #include "topoplace/domain_fill.hpp"
 #include "topoplace/machine_conditions.hpp"
@@ -22,9 +23,6 @@ namespace py = pybind11;
 template <>
 class pybind11::detail::type_caster<topoplace::ClusterState>
     : public topoplace::bindings::HandleCaster<topoplace::ClusterState> {};
-template <>
-class pybind11::detail::type_caster<topoplace::MachineConditions>
-    : public topoplace::bindings::HandleCaster<topoplace::MachineConditions> {};
 template <>
 class pybind11::detail::type_caster<topoplace::DomainFill>
     : public topoplace::bindings::HandleCaster<topoplace::DomainFill> {};

@@ -1,10 +1,13 @@
 // Handles of objects that several files bind functions of.
 #pragma once
 
+#include <tuple>
 #include <vector>
 
 #include "convert.hpp"
+#include "topoplace/gang_search.hpp"
 #include "topoplace/job_traffic.hpp"
+#include "topoplace/machine_conditions.hpp"
 
 namespace topoplace::bindings {
 
@@ -17,6 +20,17 @@ struct CollectivesHandle {
 
     traffic::JobCollectives view() const { return {phase_ends, kinds, ends, tasks, gigabytes, received}; }
 };
+
+// Machines, the kind of each, the most tasks of each, (kinds, bytes) usable GPUs as bits.
+using Offered =
+    std::tuple<Array<std::int32_t>, Array<std::int32_t>, Array<std::int32_t>, Array<std::uint8_t>>;
+
+inline decide::MachineOffers to_offers(const Offered& offered) {
+    const auto& [numbers, kind_of, sizes, usable] = offered;
+    check_shape(usable, "usable", {-1, -1});
+    return {as_span(numbers), as_span(kind_of), as_span(sizes), as_span(usable),
+            static_cast<std::size_t>(usable.shape(1))};
+}
 
 }  // namespace topoplace::bindings
 
@@ -35,3 +49,18 @@ class pybind11::detail::type_caster<topoplace::traffic::CollectiveNetwork>
 template <>
 class pybind11::detail::type_caster<topoplace::bindings::CollectivesHandle>
     : public topoplace::bindings::HandleCaster<topoplace::bindings::CollectivesHandle> {};
+template <>
+class pybind11::detail::type_caster<topoplace::MachineConditions>
+    : public topoplace::bindings::HandleCaster<topoplace::MachineConditions> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::Machine>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::Machine> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::GangMachines>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::GangMachines> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::GangLevels>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::GangLevels> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::GangTopology>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::GangTopology> {};

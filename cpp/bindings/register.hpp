@@ -15,6 +15,7 @@ void register_flow_network(pybind11::module_& module);
 void register_fragmentation(pybind11::module_& module);
 void register_gang_mapping(pybind11::module_& module);
 void register_gang_room(pybind11::module_& module);
+void register_gang_search(pybind11::module_& module);
 void register_graph(pybind11::module_& module);
 void register_groups(pybind11::module_& module);
 void register_job_traffic(pybind11::module_& module);

@@ -119,4 +119,13 @@ struct JobFlows {
 JobFlows flows_of(const CollectiveNetwork& network, const JobCollectives& job,
                   std::span<const std::int32_t> vertex_of, bool planned = true);
 
+struct JobTime {
+    double seconds = 0.0;       // summed over the phases; infinity where two vertices have no path
+    double port_seconds = 0.0;  // of all uplinks
+};
+
+// How long that takes, beside the flows of others.
+JobTime time_of(const CollectiveNetwork& network, const JobCollectives& job,
+                std::span<const std::int32_t> vertex_of, const ports::FlowCounts* others = nullptr);
+
 }  // namespace topoplace::traffic

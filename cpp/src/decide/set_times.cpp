@@ -114,13 +114,7 @@ double SetTimes::exact(std::span<const std::int32_t> gpus, double seconds) {
 }
 
 double SetTimes::measured(std::span<const std::int32_t> gpus) const {
-    const traffic::JobFlows flows = traffic::flows_of(machine_.network, job_, gpus);
-    const auto phases = ports::phase_times(machine_.network.ports(), flows.phase_ends, flows.flows());
-    std::vector<double> seconds;
-    for (std::size_t i = 0; i < phases.size(); ++i) {
-        seconds.push_back(std::max(phases[i].seconds, flows.rings[i].seconds));
-    }
-    return exact_sum(seconds);
+    return traffic::time_of(machine_.network, job_, gpus).seconds;
 }
 
 double seconds_of_any(const Machine& machine, const JobParams& job, WorkMeter& meter) {

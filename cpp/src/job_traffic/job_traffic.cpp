@@ -7,6 +7,7 @@
 #include "graph/index.hpp"
 #include "job_traffic/checks.hpp"
 #include "job_traffic/flow_maker.hpp"
+#include "topoplace/exact_sum.hpp"
 
 namespace topoplace::traffic {
 namespace {
@@ -123,6 +124,18 @@ JobFlows flows_of(const CollectiveNetwork& network, const JobCollectives& job,
         found.phase_ends.push_back(static_cast<std::int64_t>(found.from.size()));
     }
     return found;
+}
+
+JobTime time_of(const CollectiveNetwork& network, const JobCollectives& job,
+                std::span<const std::int32_t> vertex_of, const ports::FlowCounts* others) {
+    const JobFlows flows = flows_of(network, job, vertex_of);
+    const auto phases = ports::phase_times(network.ports(), flows.phase_ends, flows.flows(), others);
+    std::vector<double> seconds, port_seconds;
+    for (std::size_t i = 0; i < phases.size(); ++i) {
+        seconds.push_back(std::max(phases[i].seconds, flows.rings[i].seconds));
+        port_seconds.push_back(phases[i].port_seconds);
+    }
+    return {exact_sum(seconds), exact_sum(port_seconds)};
 }
 
 }  // namespace topoplace::traffic

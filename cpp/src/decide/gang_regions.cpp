@@ -1,0 +1,111 @@
+// Chooses domains by their room.
+#include "decide/gang_regions.hpp"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <numeric>
+
+#include "graph/index.hpp"
+
+namespace topoplace::decide {
+namespace {
+
+constexpr std::size_t kMostRegions = 16;  // domains that are tried for a gang that one must have
+constexpr std::int64_t kMuchRoom = 8;     // only machines with room for so many times the job are searched
+
+class Regions {
+  public:
+    explicit Regions(const GangSearchParams& params) : params_(params), offers_(params.offers) {}
+
+    std::vector<Region> find() const {
+        if (!params_.whole.empty()) return of_domains();
+        std::vector<Region> found;
+        const std::vector<std::size_t> all = places([](std::size_t) { return true; });
+        if (params_.start.empty()) {
+            if (const auto some = promising(); some.size() < all.size()) found.push_back(region(some));
+        }
+        found.push_back(region(all));
+        return found;
+    }
+
+  private:
+    template <class Choose>
+    std::vector<std::size_t> places(const Choose& is_chosen) const {
+        std::vector<std::size_t> found;
+        for (std::size_t i = 0; i < offers_.machines.size(); ++i) {
+            if (is_chosen(i)) found.push_back(i);
+        }
+        return found;
+    }
+
+    Region region(const std::vector<std::size_t>& places) const {
+        Region found;
+        for (const std::size_t i : places) {
+            found.machines.push_back(offers_.machines[i]);
+            found.kind_of.push_back(offers_.kind_of[i]);
+            found.sizes.push_back(offers_.sizes[i]);
+        }
+        return found;
+    }
+
+    std::int64_t code(std::size_t level, std::size_t offer) const {
+        return (*params_.levels)[level].codes[index(offers_.machines[offer])];
+    }
+
+    // Each domain that has room for the gang; levels that all have it count together.
+    std::vector<Region> of_domains() const {
+        std::map<std::vector<std::int64_t>, std::vector<std::size_t>> domains;
+        for (std::size_t i = 0; i < offers_.machines.size(); ++i) {
+            std::vector<std::int64_t> key;
+            for (const std::size_t level : params_.whole) key.push_back(code(level, i));
+            domains[key].push_back(i);
+        }
+        std::vector<std::pair<std::int64_t, const std::vector<std::size_t>*>> enough;
+        for (const auto& [_, members] : domains) {
+            if (const std::int64_t room = room_of(members); room >= size()) enough.emplace_back(room, &members);
+        }
+        std::ranges::stable_sort(enough, {}, [](const auto& one) { return one.first; });
+        std::vector<Region> found;
+        for (std::size_t i = 0; i < std::min(enough.size(), kMostRegions); ++i)
+            found.push_back(region(*enough[i].second));
+        return found;
+    }
+
+    std::int64_t size() const { return static_cast<std::int64_t>(params_.tasks.size()); }
+    std::int64_t room_of(const std::vector<std::size_t>& members) const {
+        return std::accumulate(members.begin(), members.end(), std::int64_t{0},
+                               [&](std::int64_t sum, std::size_t i) { return sum + offers_.sizes[i]; });
+    }
+
+    // Domains of the outermost level: the smallest that has room for all of the gang first, else the largest.
+    std::vector<std::size_t> promising() const {
+        const std::int64_t wanted = kMuchRoom * size();
+        const std::int64_t all = std::accumulate(offers_.sizes.begin(), offers_.sizes.end(), std::int64_t{0});
+        if (params_.levels->size() < 2 || all <= wanted) return places([](std::size_t) { return true; });
+        std::map<std::int64_t, std::int64_t> room;
+        for (std::size_t i = 0; i < offers_.machines.size(); ++i) room[code(0, i)] += offers_.sizes[i];
+        std::vector<std::pair<std::int64_t, std::int64_t>> order(room.begin(), room.end());
+        std::ranges::stable_sort(order, {}, [&](const auto& one) {
+            const bool is_enough = one.second >= size();
+            return std::pair(!is_enough, is_enough ? one.second : -one.second);
+        });
+        std::vector<std::int64_t> chosen;
+        for (std::int64_t sum = 0; const auto& [domain, own] : order) {
+            if (sum >= wanted) break;
+            chosen.push_back(domain);
+            sum += own;
+        }
+        std::ranges::sort(chosen);
+        return places([&](std::size_t i) { return std::ranges::binary_search(chosen, code(0, i)); });
+    }
+
+    const GangSearchParams& params_;
+    const MachineOffers& offers_;
+};
+
+}  // namespace
+
+std::vector<Region> regions_of(const GangSearchParams& params) { return Regions(params).find(); }
+
+}  // namespace topoplace::decide

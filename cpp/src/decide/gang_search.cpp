@@ -1,0 +1,342 @@
+// Each region is mapped with a share of the work that depends on what the gang consists of.
+#include "topoplace/gang_search.hpp"
+
+#include <algorithm>
+#include <numeric>
+
+#include "decide/gang_regions.hpp"
+#include "decide/part_gpus.hpp"
+#include "graph/index.hpp"
+#include "job_traffic/checks.hpp"
+#include "topoplace/gang_tree.hpp"
+
+namespace topoplace::decide {
+namespace {
+
+constexpr double kRounding = 1e-6;
+// Of moves in the tree alone: moves x edges of an item for up to 128 items, and moves of an item.
+constexpr double kMoveWork = 200'000, kManyItems = 128, kMostMoves = 4'000;
+// Of hops that are loaded: 0.1 s of work. Beside other jobs, the bound is seldom reached, so that a search
+// seldom ends early; on idle machines of equal size, the first mappings are seldom improved; and few items
+// have few good steps, so that so much work seldom misses the best mapping.
+constexpr std::size_t kWorkOfAnItem = 80'000, kMostWork = 2'500'000, kMostBesideOthers = 1'500'000,
+                      kMostIfAlike = 160'000, kFewItems = 8, kWorkOfFewItems = 1U << 20;
+
+StopCondition half_of(StopCondition stop) {
+    if (stop.when == std::chrono::steady_clock::time_point::max()) return stop;
+    const auto now = std::chrono::steady_clock::now();
+    if (stop.when > now) stop.when = now + (stop.when - now) / 2;
+    return stop;
+}
+
+// The offers of a region as a tree of domains with the speeds of their ports.
+class Tree {
+  public:
+    Tree(const GangSearchParams& params, const Region& region)
+        : params_(params),
+          tree_(gang_tree(params.topology->machines, region.offers(params.offers), params.levels->codes())),
+          own_class(params.levels->own_class()) {
+        for (const std::int32_t offer : tree_.order) {
+            machines.push_back(region.machines[index(offer)]);
+            const std::int32_t most = std::min(region.sizes[index(offer)], params.most);
+            room.push_back(most / params.unit_size);
+        }
+        uplink.push_back(0.0);
+        each_domain([&](std::size_t level, std::int32_t machine) {
+            const GangLevel& one = (*params_.levels)[level];
+            uplink.push_back(one.uplink.empty() ? 0.0 : one.uplink[index(machine)]);
+        });
+        add_own(params.topology->adapter_speed);
+        if (std::ranges::max(own_class) > 0) add_own(params.topology->nvlink_speed);
+    }
+
+    std::int64_t total_room() const { return std::accumulate(room.begin(), room.end(), std::int64_t{0}); }
+    bool have_equal_room() const {
+        return std::ranges::all_of(room, [&](std::int32_t one) { return one == room.front(); });
+    }
+
+    // The leaf of each item; empty where some is on several machines, or on one that is not offered.
+    std::vector<std::int32_t> start() const {
+        std::unordered_map<std::int32_t, std::int32_t> leaf_of;
+        for (std::size_t leaf = 0; leaf < machines.size(); ++leaf)
+            leaf_of[machines[leaf]] = static_cast<std::int32_t>(leaf);
+        std::vector<std::int32_t> found;
+        for (std::size_t i = 0; i < params_.tasks.size(); i += index(params_.unit_size)) {
+            const auto unit = params_.tasks.subspan(i, index(params_.unit_size));
+            const std::int32_t machine = params_.start[index(unit.front())];
+            const auto leaf = leaf_of.find(machine);
+            const bool is_together = std::ranges::all_of(
+                unit, [&](std::int32_t task) { return params_.start[index(task)] == machine; });
+            if (!is_together || leaf == leaf_of.end()) return {};
+            found.push_back(leaf->second);
+        }
+        return found;
+    }
+
+    // The depth of the domain that each item may not leave, so that tasks stay together.
+    std::vector<std::int32_t> confined(std::span<const std::int32_t> start) const {
+        const std::size_t size = index(params_.unit_size);
+        std::vector<std::size_t> unit_of(params_.tasks.size());
+        for (std::size_t i = 0; i < params_.tasks.size(); ++i) unit_of[index(params_.tasks[i])] = i / size;
+        std::vector<std::int32_t> found(start.size(), 0);
+        for (const Together& one : params_.together) {
+            const auto& domains = (*params_.levels)[one.level].domains;
+            const auto domain = [&](std::int32_t task) {
+                return domains[index(machines[index(start[unit_of[index(task)]])])];
+            };
+            const std::int64_t first = domain(one.tasks.front());
+            if (!std::ranges::all_of(one.tasks, [&](std::int32_t task) { return domain(task) == first; }))
+                continue;
+            for (const std::int32_t task : one.tasks) {
+                std::int32_t& depth = found[unit_of[index(task)]];
+                depth = std::max(depth, static_cast<std::int32_t>(one.level) + 1);
+            }
+        }
+        return found;
+    }
+
+    // (phases, domains) GB of others on the uplinks of each domain.
+    std::vector<double> others() const {
+        std::vector<double> found;
+        if (params_.others == nullptr) return found;
+        for (const double most : params_.largest) {
+            found.push_back(0.0);
+            each_domain([&](std::size_t level, std::int32_t machine) {
+                found.push_back(params_.levels->others_on_uplinks(level, machine, *params_.others, most));
+            });
+        }
+        return found;
+    }
+
+    tree_mapping::TreeParams params(std::span<const std::int32_t> rooms) const {
+        return {tree_.parent, rooms, uplink, own_class, own};
+    }
+    std::span<const std::int64_t> place_ends() const { return tree_.place_ends; }
+    std::span<const std::int32_t> places() const { return tree_.places; }
+
+  private:
+    const GangSearchParams& params_;
+    GangTree tree_;
+
+  public:
+    const std::vector<std::int32_t>& own_class;
+    std::vector<std::int32_t> machines{};  // of each leaf
+    std::vector<std::int32_t> room{};      // of each leaf, for items
+    std::vector<double> uplink{};          // of each domain
+    std::vector<double> own{};             // (classes, leaves)
+
+  private:
+    // Of each domain but the whole, in order: its level, and one of its machines.
+    template <class Take>
+    void each_domain(const Take& take) const {
+        std::size_t level = 0;
+        for (std::size_t domain = 1; domain < tree_.parent.size(); ++domain) {
+            while (static_cast<std::int64_t>(domain) >= tree_.level_ends[level + 1]) ++level;
+            take(level, machines[index(tree_.first_leaf[domain])]);
+        }
+    }
+
+    void add_own(std::span<const double> speeds) {
+        for (const std::int32_t machine : machines)
+            own.push_back(speeds[index(machine)] * static_cast<double>(params_.unit_size));
+    }
+};
+
+class Search {
+  public:
+    explicit Search(const GangSearchParams& params) : params_(params) {}
+
+    GangFound run() const {
+        GangFound best;
+        for (const Region& region : regions_of(params_)) {
+            best = faster(std::move(best), over(region));
+            const bool is_enough = params_.whole.empty() || is_proven(best) || params_.stop.time_is_up();
+            if (best.found && is_enough) break;
+        }
+        return best;
+    }
+
+  private:
+    bool is_proven(const GangFound& one) const { return one.seconds <= params_.least * (1 + kRounding); }
+
+    // The second if it is faster by more than the slack.
+    GangFound faster(GangFound best, GangFound other) const {
+        if (!best.found || !other.found) return best.found ? best : other;
+        return other.seconds * (1 + params_.slack) < best.seconds ? other : best;
+    }
+
+    std::size_t items() const { return params_.tasks.size() / index(params_.unit_size); }
+
+    GangFound over(const Region& region) const {
+        const Tree tree(params_, region);
+        if (tree.total_room() < static_cast<std::int64_t>(items())) return {};
+        const gang_mapping::GangResult found = mapped(tree);
+        if (!found.found) return {};
+        GangFound best{true, found.vertex_of, found.seconds};
+        // By the offers of this region, as machines have no other GPUs.
+        std::vector<std::int32_t> gpus = by_the_rule_for_machines(params_, best.gpus);
+        if (!gpus.empty() && gpus != best.gpus && is_as_good(gpus, best.gpus)) best.gpus = std::move(gpus);
+        return best;
+    }
+
+    gang_mapping::GangResult mapped(const Tree& tree) const {
+        const bool is_in_one = !params_.whole.empty();  // such a region decides about nothing else
+        const bool has_start = !params_.start.empty() && !is_in_one;
+        const std::vector<std::int32_t> start = has_start ? tree.start() : std::vector<std::int32_t>{};
+        if (has_start && start.empty()) return {};
+        const bool is_free = !has_start || params_.may_leave;
+        std::vector<std::int32_t> room = tree.room, confined;
+        if (!is_free && params_.is_balanced) {
+            std::ranges::fill(room, 0);
+            for (const std::int32_t leaf : start) ++room[index(leaf)];
+        }
+        if (!is_free) confined = tree.confined(start);
+        const std::vector<double> others = tree.others();
+        gang_mapping::GangParams params;
+        params.network = &params_.topology->network;
+        params.job = params_.job;
+        params.items = {.tree = tree.params(room), .items = params_.items, .moves = moves()};
+        params.items.items.start = start;
+        params.items.items.confined = confined;
+        params.items.items.others = others;
+        params.items.stop = half_of(params_.stop);
+        params.tasks = params_.tasks;
+        params.leaf_ends = tree.place_ends();
+        params.places = tree.places();
+        params.others = params_.others;
+        params.least_seconds = params_.least_of_whole;
+        params.work = work(tree);
+        return gang_mapping::map_gang(params);
+    }
+
+    std::uint64_t work(const Tree& tree) const {
+        const std::size_t most = params_.others == nullptr ? kMostWork : kMostBesideOthers;
+        std::size_t work = std::min(most, kWorkOfAnItem * items());
+        if (items() <= kFewItems) {
+            work = kWorkOfFewItems;
+        } else if (tree.have_equal_room()) {
+            work = std::min(work, kMostIfAlike);
+        }
+        return static_cast<std::uint64_t>(params_.share * static_cast<double>(work));
+    }
+
+    std::uint64_t moves() const {
+        const auto count = static_cast<double>(items());
+        const double degree = std::max(1.0, 2.0 * static_cast<double>(params_.items.from.size()) / count);
+        return static_cast<std::uint64_t>(
+            std::min(kMoveWork * std::max(1.0, count / kManyItems) / degree, kMostMoves * count));
+    }
+
+    bool is_as_good(std::span<const std::int32_t> gpus, std::span<const std::int32_t> others) const {
+        const auto& network = params_.topology->network;
+        const traffic::JobTime ours = traffic::time_of(network, params_.job, gpus, params_.others),
+                               theirs = traffic::time_of(network, params_.job, others, params_.others);
+        return ours.seconds <= theirs.seconds * (1 + kRounding) &&
+               ours.port_seconds <= theirs.port_seconds * (1 + kRounding);
+    }
+
+    const GangSearchParams& params_;
+};
+
+Fault check_edges(std::span<const double> edges, double tasks) {
+    if (edges.size() % 3 != 0) return "edges is not in rows of three";
+    for (std::size_t i = 0; i < edges.size(); i += 3) {
+        const double a = edges[i], b = edges[i + 1];
+        if (!(a >= 0 && a < b && b < tasks)) return traffic::wrong("edges", i, a, "not two tasks in order");
+    }
+    return std::nullopt;
+}
+
+Fault check_items(const GangSearchParams& params) {
+    const std::size_t tasks = params.tasks.size();
+    if (params.unit_size < 1 || params.most < 1 || tasks % index(std::max(params.unit_size, 1)) != 0)
+        return "tasks is not in rows of unit_size";
+    if (auto fault = traffic::check_range("tasks", params.tasks, 0, tasks)) return fault;
+    std::vector<std::uint8_t> seen(tasks, 0);
+    for (std::size_t i = 0; i < tasks; ++i) {
+        if (seen[index(params.tasks[i])]++ != 0)
+            return traffic::wrong("tasks", i, params.tasks[i], "listed twice");
+    }
+    if (index(params.items.num_items) != tasks / index(params.unit_size)) return "tasks has not all items";
+    const auto& items = params.items;
+    const std::size_t edges = items.from.size();
+    if (auto fault = traffic::check_ends("phase_ends", items.phase_ends, edges)) return fault;
+    if (auto fault = traffic::check_size("to", items.to.size(), edges)) return fault;
+    if (auto fault = traffic::check_size("gigabytes", items.gigabytes.size(), edges)) return fault;
+    if (auto fault = traffic::check_size("largest", params.largest.size(), items.phase_ends.size()))
+        return fault;
+    if (auto fault = traffic::check_range("from", items.from, 0, index(items.num_items))) return fault;
+    return traffic::check_range("to", items.to, 0, index(items.num_items));
+}
+
+Fault check_together(const GangSearchParams& params) {
+    const std::size_t levels = params.levels->size();
+    for (const Together& one : params.together) {
+        if (one.level >= levels) return traffic::wrong("level", 0, one.level, "not a level");
+        if (one.tasks.empty()) return "together has a group without tasks";
+        if (auto fault = traffic::check_range("together", one.tasks, 0, params.tasks.size())) return fault;
+    }
+    for (std::size_t i = 0; i < params.whole.size(); ++i) {
+        if (params.whole[i] >= levels) return traffic::wrong("whole", i, params.whole[i], "not a level");
+    }
+    return std::nullopt;
+}
+
+}  // namespace
+
+Fault GangTopology::check(const GangTopologyParams& params) {
+    const std::size_t count = index(params.machines->size());
+    if (auto fault = traffic::check_size("class_of", params.class_of.size(), count)) return fault;
+    if (auto fault = traffic::check_range("class_of", params.class_of, 0, params.classes.size())) return fault;
+    for (std::size_t i = 0; i < count; ++i) {
+        const std::size_t gpus = params.machines->gpus_of(static_cast<std::int32_t>(i)).size();
+        if (params.classes[index(params.class_of[i])]->num_gpus() != gpus)
+            return traffic::wrong("class_of", i, params.class_of[i], "a class of other GPUs");
+    }
+    if (auto fault = traffic::check_size("adapter_speed", params.adapter_speed.size(), count)) return fault;
+    return traffic::check_size("nvlink_speed", params.nvlink_speed.size(), count);
+}
+
+GangTopology::GangTopology(const GangTopologyParams& params)
+    : machines(*params.machines),
+      network(*params.network),
+      classes(params.classes),
+      class_of(params.class_of.begin(), params.class_of.end()),
+      adapter_speed(params.adapter_speed.begin(), params.adapter_speed.end()),
+      nvlink_speed(params.nvlink_speed.begin(), params.nvlink_speed.end()) {}
+
+bool GangTopology::known(const std::string& key, Gpus& found) const {
+    const std::lock_guard lock(mutex_);
+    const auto one = kept_.find(key);
+    if (one == kept_.end()) return false;
+    found = one->second;
+    return true;
+}
+
+void GangTopology::keep(const std::string& key, const Gpus& found) const {
+    const std::lock_guard lock(mutex_);
+    if (kept_.size() < kMostKept) kept_.emplace(key, found);
+}
+
+Fault check(const GangSearchParams& params) {
+    if (params.topology == nullptr || params.levels == nullptr) return "a topology is missing";
+    const GangTopology& topology = *params.topology;
+    if (auto fault = check(params.offers, topology.machines)) return fault;
+    const auto machines = topology.machines.size();
+    if (params.levels->size() == 0 || (*params.levels)[0].codes.size() != index(machines))
+        return "levels are those of other machines";
+    const std::size_t free = params.offers.machines.size() * params.free_bytes;
+    if (auto fault = traffic::check_size("free", params.free.size(), free)) return fault;
+    if (auto fault = traffic::check_job(params.job, params.tasks.size())) return fault;
+    if (auto fault = check_edges(params.edges, static_cast<double>(params.tasks.size()))) return fault;
+    if (auto fault = check_items(params)) return fault;
+    const std::size_t start = params.start.empty() ? 0 : params.tasks.size();
+    if (auto fault = traffic::check_size("start", params.start.size(), start)) return fault;
+    if (params.others != nullptr && &params.others->network() != &topology.network.ports())
+        return "others are flows of another network";
+    return check_together(params);
+}
+
+GangFound search_gang(const GangSearchParams& params) { return Search(params).run(); }
+
+}  // namespace topoplace::decide
