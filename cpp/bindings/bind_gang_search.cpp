@@ -81,7 +81,7 @@ std::optional<GangGpus> search_gang(const GangTopology& topology, const GangLeve
                                     MachineConditions& conditions, const Offered& offered,
                                     const CollectivesHandle& job, const Doubles& edges, std::int32_t most,
                                     const GangItems& items, const GangStart& start,
-                                    const ports::FlowCounts* others, const GangTimes& times,
+                                    const py::object& others, const GangTimes& times,
                                     std::optional<double> timeout) {
     const auto& [tasks, phase_ends, from, to, gigabytes, largest] = items;
     const auto& [machine_of, may_leave, is_balanced, together, whole] = start;
@@ -106,7 +106,7 @@ std::optional<GangGpus> search_gang(const GangTopology& topology, const GangLeve
     params.is_balanced = is_balanced;
     for (const auto& [level, members] : together) params.together.push_back({level, as_span(members)});
     params.whole = whole;
-    params.others = others;
+    params.others = others.is_none() ? nullptr : &others.cast<const ports::FlowCounts&>();
     std::tie(params.least_of_whole, params.least, params.slack, params.near_only, params.share) = times;
     params.stop = to_stop_condition(timeout);
     auto found = without_gil<decide::GangFound>([&] {
@@ -132,7 +132,7 @@ void register_gang_search(py::module_& module) {
              "join the machines of a domain.");
     module.def("search_gang", &search_gang, py::arg("topology"), py::arg("levels"), py::arg("conditions"),
                py::arg("offers"), py::arg("job"), py::arg("edges"), py::arg("most"), py::arg("items"),
-               py::arg("start"), py::arg("others").none(true), py::arg("times"), py::arg("timeout"),
+               py::arg("start"), py::arg("others"), py::arg("times"), py::arg("timeout"),
                "The GPU of each task, and seconds beside the others; None without room.");
 }
 

@@ -49,7 +49,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_tree_mapping(module);
     topoplace::bindings::register_gang_mapping(module);
     topoplace::bindings::register_gang_room(module);
-    topoplace::bindings::register_gang_search(module);
     topoplace::bindings::register_mapping(module);
     topoplace::bindings::register_groups(module);
     topoplace::bindings::register_divisions(module);
@@ -58,5 +57,6 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_capacity(module);
     topoplace::bindings::register_cluster(module);
     topoplace::bindings::register_machines(module);
+    topoplace::bindings::register_gang_search(module);  // conditions come first
     topoplace::bindings::register_fragmentation(module);
 }

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangMachines', 'GangRoom', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'enumerate_subgraphs', 'flows_of', 'gang_tree', 'grade', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangLevels', 'GangMachines', 'GangRoom', 'GangTopology', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'enumerate_subgraphs', 'flows_of', 'gang_tree', 'grade', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'search_gang', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -578,6 +578,22 @@ class MachineRanking:
         """
         (n,) all machines with these amounts free and no key above `last`, ascending.
         """
+class GangTopology:
+    """
+    What is known of a topology before any gang asks.
+    """
+    def __init__(self, machines: GangMachines, network: CollectiveNetwork, classes: collections.abc.Sequence[Machine], class_of: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], adapter_speed: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], nvlink_speed: typing.Annotated[numpy.typing.ArrayLike, numpy.float64]) -> None:
+        """
+        Speeds: (m,) mean GB/s per GPU of each machine, of adapters and of NVLinks into switches.
+        """
+class GangLevels:
+    """
+    The levels of domains around machines, and their uplinks.
+    """
+    def __init__(self, topology: GangTopology, levels: collections.abc.Sequence[tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], bool]]) -> None:
+        """
+        The outermost level first, machines last. Of each: (m,) domains of machines in the tree, (m,) domains without cuts, (m,) GB/s of uplinks, (k, 2) machines and uplinks, and whether NVLinks join the machines of a domain.
+        """
 class Fragmentation:
     """
     How much of machines' GPUs typical jobs could not use.
@@ -664,6 +680,10 @@ def result_fields() -> dict[str, tuple[str, ...]]:
     ...
 def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> CapacityAnswer:
     ...
+def search_gang(topology: GangTopology, levels: GangLevels, conditions: MachineConditions, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], most: typing.SupportsInt | typing.SupportsIndex, items: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], start: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], bool, bool, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]], collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], others: typing.Any, times: tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex, bool, typing.SupportsFloat | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float] | None:
+    """
+    The GPU of each task, and seconds beside the others; None without room.
+    """
 def set_deadline(seconds: typing.SupportsFloat | typing.SupportsIndex | None) -> None:
     """
     Ends the searches of this thread by DeadlineError after these seconds from now; None: never.

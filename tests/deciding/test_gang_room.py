@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
-from itertools import chain
 
 import hypothesis.strategies as st
 import numpy as np
@@ -66,19 +65,6 @@ def test_leaves_are_machines_in_the_order_of_their_domains(
     assert tree.gpus.tolist() == [gpu for own in gpus for gpu in own]
     most = 1 if request.anti_affine else request.size
     assert tree.room.tolist() == [min(len(own), most) // unit for own in gpus]
-    domains = [sorted({path[:depth] for path in paths.values()}) for depth in range(len(levels) + 1)]
-    number = {path: i for i, path in enumerate(chain.from_iterable(domains))}
-    ports = tree.ports(tree.room)
-    assert np.asarray(ports.parent).tolist() == [-1, *(number[path[:-1]] for path in [*number][1:])]
-    speeds = view.cluster.topology.derived(Ports)
-    expected = [0.0]
-    for path in [*number][1:]:
-        name, inside = (
-            levels[len(path) - 1].name,
-            min(one for one in paths if paths[one][: len(path)] == path),
-        )
-        expected.append(float(speeds.uplink_speeds(name)[inside]) if speeds.has_uplinks(name) else 0.0)
-    assert np.asarray(ports.uplink).tolist() == expected
 
 
 @given(offered(), st.integers(2, 40))

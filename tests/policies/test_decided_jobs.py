@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import sys
+from typing import Any
 
 import pytest
 from hypothesis import example, given
@@ -134,3 +135,21 @@ def test_a_wrong_cluster_is_refused_for_a_decided_job(cluster: object) -> None:
         tp.place(job, tp.Cluster(tp.machines.get("dgx1-v100")))
     with pytest.raises(ValueError, match="cluster"):
         tp.place(job, cluster)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"bandwidth_sensitive": False}, {"tflop": 1e6}],
+)
+def test_a_job_waits_by_what_it_states_itself(other: dict[str, Any]) -> None:
+    job = tp.JobGraph.from_edges(4, [(0, 1, 1.0), (1, 2, 4.0), (0, 3, 5.0)]).with_(bandwidth_sensitive=True)
+    policy = tp.policies.get("least-time")
+
+    def patience(first: tp.JobGraph | None) -> float:
+        cluster = tp.Cluster(tp.Topology.cluster([tp.machines.get("dgx1-v100")] * 3))
+        cluster.allocate("busy", range(5))
+        if first is not None:
+            policy.patience(first, cluster, 100.0)
+        return policy.patience(job, cluster, 100.0)
+
+    assert patience(job.with_(**other)) == patience(None) > 0

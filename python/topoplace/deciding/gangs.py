@@ -3,32 +3,33 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import kernels
-from topoplace.collective.networks import collective_network
+from topoplace import _core, kernels
 from topoplace.deciding import bounds, ranked_sets
 from topoplace.deciding.machine_tree import (
+    GangLevels,
     MachineTree,
     chain_of,
     has_narrow_uplinks,
     others_on_uplinks,
     rooms_of,
+    topology_of_gangs,
 )
-from topoplace.engine.gangs.division import Part, divided, part_jobs
+from topoplace.engine.gangs.division import Part, divided
 from topoplace.engine.gangs.offers import MachineOffer, Offers
 from topoplace.engine.level_chain import PlacedLevel, preferred_of, required_of
 from topoplace.engine.machines.machine_class import Mask, members
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.request import exact_request_key
 from topoplace.errors import DeadlineError, SearchTimeoutError
-from topoplace.jobs.groups import MACHINE, Group
+from topoplace.jobs.groups import MACHINE, SOCKET, Group
 from topoplace.kernels.limits import Countdown, check_deadline
 from topoplace.objectives.communication import RING_KINDS, measured
 from topoplace.topology.accelerators import compute_seconds
@@ -41,18 +42,7 @@ if TYPE_CHECKING:
     from topoplace.topology.links.nccl_rates import Rates
 
 Ints = NDArray[np.int64]
-_MOVE_WORK: Final = 200_000
-"""Limit on moves times edges of an item, for up to 128 items, in the tree alone."""
-_WORK_OF_AN_ITEM: Final = 80_000
-_MOST_WORK: Final = 2_500_000
-"""Limit on hops that are loaded: about 0.1 s of work."""
-_MOST_WORK_BESIDE_OTHERS: Final = 1_500_000
-"""Limit next to other jobs: the bound is then seldom reached, so a search seldom ends early."""
-_MOST_WORK_IF_ALIKE: Final = 160_000
-"""Limit on idle machines of equal size, on which the first mappings are seldom improved."""
-_FEW_ITEMS: Final = 8
-_WORK_OF_FEW_ITEMS: Final = 1 << 20
-"""Limit for few items, which have few good steps: a search with this much work seldom misses the best mapping."""
+_Start = tuple[NDArray[np.int32], bool, bool, list[tuple[int, NDArray[np.int32]]], list[int]]
 _MOST_DIVIDED: Final = 256
 """Largest number of tasks of a gang whose units are also divided."""
 _SHARE_OF_DIVIDED: Final = 0.4
@@ -66,8 +56,6 @@ _MOST_DIVISIONS: Final = 1 << 20
 _MOST_PROVEN: Final = 1 << 17
 """The same where GPUs are alike, and divisions seldom are faster, but prove what is found."""
 _ROUNDING: Final = 1e-6
-_MOST_REGIONS: Final = 16
-"""Limit on domains that are tried for a small gang in addition to the fullest."""
 _MUCH_ROOM: Final = 8
 """Only machines with room for this many times the job are searched."""
 
@@ -292,28 +280,6 @@ def _gang(
     return _Gang.of(job, units, parts)
 
 
-def _regions(request: JobRequest, gang: _Gang, view: ClusterView, offers: Offers) -> Iterator[Offers]:
-    """Yield the machines to try, the most promising ones first: all, or each domain that must have all tasks."""
-    wanted = _levels_of_all(request.job) if gang.parts else set[str]()
-    codes = [level.codes for level in chain_of(request, view) if level.name in wanted]
-    if codes and len(codes) == len(wanted):
-        yield from _domains(request, offers, np.array(codes).T)
-        return
-    some = offers if gang.parts else _promising(request, offers, view)
-    yield some
-    if len(some) < len(offers):
-        yield offers
-
-
-def _domains(request: JobRequest, offers: Offers, codes: Ints) -> Iterator[Offers]:
-    """Yield the machines of each domain that has room for the whole gang, the fullest first; codes: (m, levels)."""
-    keys = np.unique(codes, axis=0, return_inverse=True)[1].reshape(-1)[offers.machines]
-    room = np.bincount(keys, offers.sizes)
-    enough = [key for key in np.argsort(room, kind="stable") if room[key] >= request.size]
-    for key in enough[:_MOST_REGIONS]:
-        yield offers.at(np.flatnonzero(keys == key))
-
-
 def _levels_of_all(job: JobGraph) -> set[str]:
     """Return the levels of which one domain must have all tasks; none if groups bind tasks besides."""
     required = required_of(job)
@@ -336,7 +302,6 @@ class _Mapper:
     ) -> None:
         self._request, self._view, self._offers = request, view, offers
         self._timing, self._others, self._countdown = timing, others, countdown
-        self._network = collective_network(view.cluster.topology, timing.rates)
 
     @cached_property
     def _rooms(self) -> bounds.Rooms:
@@ -370,14 +335,48 @@ class _Mapper:
 
         share: of the usual work.
         """
-        best: Mapped | None = None
-        for machines in _regions(self._request, gang, self._view, offers):
-            best = self._faster(best, self._over(gang, machines, share))
-            if best and (
-                not _is_in_one_region(gang, self._request.job) or _is_proven(best) or self._countdown.is_up
-            ):
-                break
-        return best
+        request, view, timing = self._request, self._view, self._timing
+        job, topology = request.job, view.cluster.topology
+        least = bounds.least_seconds(job, gang.units, gang.pairs, self._rooms, view, timing.rates)
+        found = _core.search_gang(
+            topology_of_gangs(topology, timing.rates),
+            topology.derived(GangLevels).of(chain_of(request, view), timing.rates),
+            view.conditions(Sight(shares=job.takes_parts)).native,
+            offers.native,
+            job.traffic_arrays.native,
+            job.edge_array,
+            1 if request.anti_affine else request.size,
+            (*_items(gang), np.array(_largest_flows(job, gang.units))),
+            self._start(gang),
+            None if self._others is None else self._others.native,
+            (least.of_whole, least.of_all, timing.slack, timing.near_only, share),
+            self._countdown.left,
+        )
+        check_deadline()  # that of the caller
+        return None if found is None else Mapped(found[0].tolist(), found[1], least.of_all)
+
+    def _start(self, gang: _Gang) -> _Start:
+        """Return the machines from which the search starts, and what they may not leave."""
+        request, job = self._request, self._request.job
+        if not gang.parts:
+            return np.empty(0, np.int32), True, False, [], []
+        levels = {level.name: i for i, level in enumerate(chain_of(request, self._view)[::-1])}
+        start = np.empty(request.size, np.int32)
+        for part in gang.parts:
+            start[part.tasks] = part.machine
+        together = [
+            (levels[one.level], np.array(one.tasks, np.int32))
+            for one in (*required_of(job), *preferred_of(job))
+            if one.level != SOCKET and not (one.level == MACHINE and len(one.tasks) == gang.units.shape[1])
+        ]
+        whole = _levels_of_all(job)
+        return (
+            start,
+            not gang.is_bound,
+            bool(job.balanced),
+            together,
+            sorted((levels[name] for name in whole), reverse=True),
+        )
 
     def _may_divide_units(self, gang: _Gang, best: Mapped) -> bool:
         """Return True if single tasks of a gang may be faster than its units."""
@@ -439,7 +438,7 @@ class _Mapper:
         parts = divided(request, offers, self._view, self._countdown.half)
         if not parts:
             return None
-        return self._over(gang._replace(parts=parts, is_bound=False), offers, _SHARE_OF_WHOLE_ROLES)
+        return self._in_regions(gang._replace(parts=parts, is_bound=False), offers, _SHARE_OF_WHOLE_ROLES)
 
     def _may_use_one_socket_each(self, gang: _Gang, best: Mapped) -> bool:
         """Return True if a gang may be faster on one socket of each machine, where GPUs are not all alike."""
@@ -454,95 +453,17 @@ class _Mapper:
         sockets = self._view.classes.of(machine).sockets
         return max((usable & socket for socket in sockets), key=int.bit_count)
 
-    def _over(self, gang: _Gang, machines: Offers, share: float) -> Mapped | None:
-        tree = MachineTree(self._request, machines, self._view, gang.units.shape[1])
-        if not tree.has_room_for(len(gang.units)):
-            return None
-        job, rates = self._request.job, self._timing.rates
-        least = bounds.least_seconds(job, gang.units, gang.pairs, self._rooms, self._view, rates)
-        found = self._searched(gang, tree, least.of_whole, share)
-        if found is None:
-            return None
-        mapped = Mapped(found.vertex_of.tolist(), found.seconds, least.of_all)
-        with suppress(DeadlineError), self._countdown.block():
-            return mapped._replace(gpus=self._by_the_rule_for_machines(mapped.gpus, tree))
-        check_deadline()  # that of the caller
-        return mapped
-
-    def _searched(
-        self, gang: _Gang, tree: MachineTree, least: float, share: float
-    ) -> kernels.GangMapping | None:
-        job = self._request.job
-        units, exchanges, parts = gang.units, gang.exchanges, gang.parts
-        # The machines of a region decide about nothing else.
-        is_in_one = _is_in_one_region(gang, job)
-        start = np.empty(0, np.int64) if is_in_one or parts is None else tree.leaves_of(units, parts)
-        if (start < 0).any():
-            return None
-        is_free = parts is None or is_in_one or not gang.is_bound
-        is_fixed = not is_free and bool(job.balanced)
-        most = _MOST_WORK if self._others is None else _MOST_WORK_BESIDE_OTHERS
-        work = min(most, _WORK_OF_AN_ITEM * len(units))
-        if len(units) <= _FEW_ITEMS:
-            work = _WORK_OF_FEW_ITEMS
-        elif len(np.unique(tree.room)) == 1:
-            work = min(work, _MOST_WORK_IF_ALIKE)
-        return kernels.map_gang(
-            self._network,
-            job.traffic_arrays,
-            tree.ports(np.bincount(start, minlength=len(tree.room)) if is_fixed else tree.room),
-            exchanges,
-            tree.places(units),
-            start=start,
-            confined=() if is_free else tree.confined(job, units, start),
-            others=self._others,
-            least_seconds=least,
-            work=int(share * work),
-            moves=_moves(exchanges),
-            others_of_tree=()
-            if self._others is None
-            else tree.others(self._others, _largest_flows(job, units)),
-            timeout=self._countdown.half,
-        )
-
-    def _by_the_rule_for_machines(self, best: list[int], tree: MachineTree) -> list[int]:
-        """Return the GPU of each task, on each machine by the rule for one machine if that takes no longer."""
-        check_deadline()
-        view, job = self._view, self._request.job
-        tasks_of: dict[int, list[int]] = {}
-        for task, gpu in enumerate(best):
-            tasks_of.setdefault(int(view.classes.machine_of[gpu]), []).append(task)
-        parts = [Part(machine, tree.usable(machine), tasks) for machine, tasks in tasks_of.items()]
-        gpus = list(best)
-        for part, own in zip(parts, part_jobs(job, parts), strict=True):
-            numbers = view.classes.gpus_of[part.machine]
-            check_deadline()
-            for task, local in zip(part.tasks, local_gpus(part, own, view, self._timing), strict=True):
-                gpus[task] = numbers[local]
-        return gpus if gpus != best and self._is_as_good(gpus, best) else best
-
-    def _is_as_good(self, one: list[int], other: list[int]) -> bool:
-        job, topology, rates = self._request.job, self._view.cluster.topology, self._timing.rates
-        ours, theirs = (
-            measured(job, np.array(gpus), topology, others=self._others, rates=rates) for gpus in (one, other)
-        )
-        is_as_fast = ours.seconds <= theirs.seconds * (1 + _ROUNDING)
-        return is_as_fast and ours.port_seconds <= theirs.port_seconds * (1 + _ROUNDING)
-
 
 def _is_proven(mapped: Mapped) -> bool:
     return mapped.seconds <= mapped.least_seconds * (1 + _ROUNDING)
 
 
-def _is_in_one_region(gang: _Gang, job: JobGraph) -> bool:
-    """Return True if one domain must have all tasks, and nothing else is required."""
-    return bool(gang.parts) and bool(_levels_of_all(job))
-
-
-def _moves(exchanges: kernels.Exchanges) -> int:
-    n = exchanges.num_items
-    degree = max(1.0, 2 * len(np.asarray(exchanges.start)) / n)
-    return int(min(_MOVE_WORK * max(1.0, n / 128) / degree, 4_000 * n))
+def _items(gang: _Gang) -> tuple[NDArray[Any], ...]:
+    """Return the tasks of each item, and what items exchange, for the kernel."""
+    one = gang.exchanges
+    columns = gang.units, one.phase_ends, one.start, one.end, one.gigabytes
+    types = np.int32, np.int64, np.int32, np.int32, np.float64
+    return tuple([np.ascontiguousarray(column, kind) for column, kind in zip(columns, types, strict=True)])
 
 
 # ---- items -----------------------------------------------------------------------------------------------------

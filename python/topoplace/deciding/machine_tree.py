@@ -4,26 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _core, kernels
-from topoplace.collective.networks import domains_of
-from topoplace.deciding import bounds
+from topoplace.collective.networks import collective_network, domains_of
+from topoplace.deciding import bounds, ranked_sets
 from topoplace.engine.gangs.division import Part
-from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels, preferred_of, required_of
-from topoplace.engine.machines.machine_class import Mask
-from topoplace.jobs.groups import MACHINE, SOCKET
+from topoplace.engine.level_chain import (
+    Chain,
+    LevelChains,
+    PlacedLevel,
+    named_levels,
+)
+from topoplace.engine.machines.machine_class import MachineClasses
+from topoplace.engine.memo import Memo
+from topoplace.topology.links.nccl_rates import Rates, rates_of
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
-    from topoplace.jobs.job_graph import JobGraph
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
@@ -84,6 +88,62 @@ def gang_machines(topology: Topology) -> _core.GangMachines:
     )
 
 
+def topology_of_gangs(topology: Topology, rates: Rates | str) -> _core.GangTopology:
+    """Return what is known of a topology before any gang asks, built once for each table of rates."""
+    table, kept = rates_of(rates), topology.derived(_nothing_yet)
+    if table not in kept:
+        ports, classes = topology.derived(Ports), topology.derived(MachineClasses)
+        kept[table] = _core.GangTopology(
+            topology.derived(gang_machines),
+            collective_network(topology, table).native,
+            [ranked_sets.native_machine(one, table) for one in classes.classes],
+            np.array(classes.class_of, np.int32),
+            ports.adapter_speeds,
+            ports.nvlink_speeds,
+        )
+    return kept[table]
+
+
+def _nothing_yet(_: Topology) -> dict[Rates, _core.GangTopology]:
+    return {}
+
+
+class GangLevels:
+    """The chains of levels of a topology, for the kernels."""
+
+    def __init__(self, topology: Topology) -> None:
+        self._topology = topology
+        self._known: Memo[int, tuple[Chain, _core.GangLevels]] = Memo()
+
+    def of(self, chain: Chain, rates: Rates | str) -> _core.GangLevels:
+        """Return the levels of a chain, built once."""
+        known = self._known.get(id(chain))  # holds the chain, so that no other gets its id
+        if known is None:
+            known = self._known[id(chain)] = chain, self._built(chain, rates)
+        return known[1]
+
+    def _built(self, chain: Chain, rates: Rates | str) -> _core.GangLevels:
+        ports, switched = self._topology.derived(Ports), switched_levels(self._topology)
+        names = {level.name for level in switched}
+        rows = [
+            (
+                np.ascontiguousarray(level.codes, np.int64),
+                np.ascontiguousarray(level.domains, np.int64),
+                *_uplinks(ports, level.name),
+                level.name in names,
+            )
+            for level in chain[::-1]
+        ]
+        return _core.GangLevels(topology_of_gangs(self._topology, rates), rows)
+
+
+def _uplinks(ports: Ports, level: str) -> tuple[NDArray[np.float64], Ints]:
+    """Return the speeds and the ports of the uplinks of a level; empty without any."""
+    if not ports.has_uplinks(level):
+        return np.empty(0), np.empty(0, np.int64)
+    return ports.uplink_speeds(level), ports.uplinks(level).reshape(-1)
+
+
 def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> bounds.Rooms:
     """Return the room for tasks in each domain of the machines of these offers."""
     topology, levels = view.cluster.topology, chain_of(request, view)[:0:-1]
@@ -107,21 +167,15 @@ def _own_classes(topology: Topology, levels: Sequence[PlacedLevel]) -> list[int]
 
 
 class MachineTree:
-    """The domains of the offered machines, as an input of `kernels.map_to_tree`."""
+    """The domains of the offered machines."""
 
     def __init__(self, request: JobRequest, offers: Offers, view: ClusterView, unit: int) -> None:
-        self._offers, self._topology, self._unit = offers, view.cluster.topology, unit
-        self._levels = chain_of(request, view)[::-1]
-        codes = [level.codes for level in self._levels[:-1]]
-        self._order, self._parent, first_leaf, ends, self._place_ends, self.gpus = _core.gang_tree(
-            self._topology.derived(gang_machines), offers.native, codes
-        )
-        self._machines = offers.machines[self._order]
-        self.room = np.minimum(offers.sizes[self._order], 1 if request.anti_affine else request.size) // unit
+        topology = view.cluster.topology
+        codes = [level.codes for level in chain_of(request, view)[:0:-1]]
+        order, *_, self.gpus = _core.gang_tree(topology.derived(gang_machines), offers.native, codes)
+        self._machines = offers.machines[order]
+        self.room = np.minimum(offers.sizes[order], 1 if request.anti_affine else request.size) // unit
         """(l,) the most units of each machine."""
-        firsts = np.split(self._machines[first_leaf], ends)[1:-1]
-        self._domains = [(level.name, first) for level, first in zip(self._levels, firsts, strict=True)]
-        """Each level, and a machine of each of its domains, in the order of the tree."""
 
     @cached_property
     def _leaf_of_machine(self) -> dict[int, int]:
@@ -131,39 +185,6 @@ class MachineTree:
         """Return True if the machines together have room for `units` units."""
         return int(self.room.sum()) >= units
 
-    def ports(self, room: Ints) -> kernels.PortTree:
-        """Return the tree with its speeds; room: the units that fit each leaf."""
-        uplink = np.concatenate([np.zeros(1), *(self._uplinks(*one) for one in self._domains)])
-        own_class, own = self._own()
-        return kernels.PortTree(self._parent, room, uplink, own_class, own)
-
-    def places(self, units: Ints) -> kernels.GangPlaces:
-        """Return the usable GPUs of each machine, with `units` as the items to map."""
-        return kernels.GangPlaces(units, self._place_ends, self.gpus)
-
-    def usable(self, machine: int) -> Mask:
-        """Return the GPUs that a machine, given by number, offers."""
-        offer = self._offers[int(self._order[self._leaf_of_machine[machine]])]
-        return offer.gpus_for(offer.max_tasks)
-
-    def _uplinks(self, level: str, machines: Ints) -> NDArray[np.float64]:
-        """Return GB/s of the uplink of the domain of each machine; 0 where none is known."""
-        ports = self._topology.derived(Ports)
-        return ports.uplink_speeds(level)[machines] if ports.has_uplinks(level) else np.zeros(len(machines))
-
-    def others(self, flows: kernels.FlowCounts, largest: Sequence[float]) -> NDArray[np.float64]:
-        """Return (phases, domains) the GB of other jobs that count on each uplink."""
-        gigabytes: list[NDArray[np.float64]] = [np.zeros((len(largest), 1))]
-        for level, machines in self._domains:
-            gigabytes.append(others_on_uplinks(self._topology, level, flows, largest)[:, machines])
-        return np.concatenate(gigabytes, axis=1)
-
-    def _own(self) -> tuple[list[int], NDArray[np.float64]]:
-        """Return the class of ports at each depth, and (classes, leaves) the GB/s of a unit."""
-        ports, classes = self._topology.derived(Ports), _own_classes(self._topology, self._levels[:-1])
-        speeds = [ports.adapter_speeds, ports.nvlink_speeds][: max(classes) + 1]
-        return classes, np.array([speed[self._machines] for speed in speeds]) * self._unit
-
     def leaves_of(self, units: Ints, parts: Sequence[Part]) -> Ints:
         """Return (u,) the leaf of each unit in a division; -1 for a divided unit."""
         leaf = np.full(units.size, -1)
@@ -171,17 +192,3 @@ class MachineTree:
             leaf[part.tasks] = self._leaf_of_machine[part.machine]
         rows = leaf[units]
         return np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], -1)
-
-    def confined(self, job: JobGraph, units: Ints, start: Ints) -> Ints:
-        """Return (u,) the depth of the domain that each unit may not leave, so that groups stay together."""
-        unit_of = bounds.unit_of_tasks(units)
-        depth_of = {level.name: depth for depth, level in enumerate(self._levels, 1)}
-        domain_of = {level.name: level.domains[self._machines] for level in self._levels}
-        found = np.zeros(len(units), np.int64)
-        for one in chain(required_of(job), preferred_of(job)):
-            if one.level == SOCKET or (one.level == MACHINE and len(one.tasks) == units.shape[1]):
-                continue
-            inside = unit_of[list(one.tasks)]
-            if len(np.unique(domain_of[one.level][start[inside]])) == 1:
-                found[inside] = np.maximum(found[inside], depth_of[one.level])
-        return found

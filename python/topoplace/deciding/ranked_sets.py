@@ -202,6 +202,11 @@ def is_alike(machine_class: MachineClass) -> bool:
     return machine_class.alone.derived(_Machine).is_alike
 
 
+def native_machine(machine_class: MachineClass, rates: Rates | str) -> _core.Machine:
+    """Return the machines of a class for the kernels, with rings at these rates."""
+    return machine_class.alone.derived(_Machine).native(rates)
+
+
 def rings_of_sets(machine_class: MachineClass, rates: Rates | str) -> Reals:
     """Return (2**n,) GB/s of the rings of each set of a machine's GPUs, as bit masks; 0 if unknown."""
     machine = machine_class.alone.derived(_Machine)

@@ -62,22 +62,26 @@ def resource_key(job: JobGraph) -> Hashable:
 def request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that have the same possible placements with the same scores.
 
-    It contains the `resource_key`, the edges, the collectives, the profile, the memory bandwidth, and whether the job
-    has a `min_utility`. It does not contain `min_utility` itself, `bandwidth_sensitive` and `tflop`. Jobs of more than
-    256 edges have equal keys only if they share one tuple of edges, and with it their collectives. The caller must keep
-    this tuple alive, as the key contains its id.
+    It contains the `resource_key`, the edges, collectives, roles and profile, the memory bandwidth, `tflop`,
+    `bandwidth_sensitive`, and whether the job has a `min_utility`, but not which. Jobs of more than 256 edges have
+    equal keys only if they share one tuple of edges, and with it their collectives. The caller must keep this tuple
+    alive, as the key contains its id.
     """
     edges: Hashable = job.edges if len(job.edges) <= _MAX_COMPARED_EDGES else id(job.edges)
     sends = not (job.stated_collectives or job.name in PATTERN_KINDS) or isinstance(edges, int)
     collectives = () if sends else job.collectives
-    return (*_resources(job), edges, collectives, job.profile, job.memory_bandwidth, job.min_utility > 0)
+    return (
+        *_resources(job),
+        *(edges, collectives, job.roles, job.profile, job.memory_bandwidth),
+        *(job.bandwidth_sensitive, job.tflop, job.min_utility > 0),
+    )
 
 
 def exact_request_key(job: JobGraph) -> Hashable:
     """Return a key that is equal for jobs that no policy can distinguish: `request_key` and all fields that it leaves
     out.
     """
-    return (request_key(job), job.name, job.bandwidth_sensitive, job.min_utility, job.roles, job.tflop)
+    return (request_key(job), job.name, job.min_utility)
 
 
 def _most_thousandths(mig: str, topology: Topology) -> int:
