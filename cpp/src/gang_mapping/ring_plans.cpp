@@ -22,19 +22,22 @@ class RingFiller {
         takes_.assign(problem.parent.size(), 0);
         for (std::size_t i = 1; i < depth_of_.size(); ++i) {
             depth_of_[i] = depth_of_[index(problem.parent[i])] + 1;
+            if (depth_of_[i] == ring_depth_) ring_domains_.push_back(static_cast<Index>(i));
         }
+        count_takes();
     }
 
     // Appends the leaves of so many items, and takes them from the room; false where that is not found.
     bool append(Index count, Choice choice, Plan& plan) {
-        count_takes();
         if (takes_[0] < count) return false;
         chosen_.clear();
         if (choice == Choice::kNear) fill(0, count);
         if (choice == Choice::kLargest) choose_largest(count);
         if (choice == Choice::kTightest && !choose_tightest(count)) return false;
         if (!spread()) return false;
+        filled_.clear();
         for (const auto& [domain, part] : chosen_) fill_leaves(domain, part, plan);
+        for (const Index domain : filled_) count_takes_around(domain);
         return true;
     }
 
@@ -45,7 +48,6 @@ class RingFiller {
     };
 
     void count_takes() {
-        std::ranges::fill(takes_, 0);
         for (std::size_t i = takes_.size(); i-- > 0;) {
             const Index leaf = problem_.leaf_of_domain[i];
             if (leaf >= 0) takes_[i] = room_[index(leaf)];
@@ -54,12 +56,22 @@ class RingFiller {
         }
     }
 
+    // Of a leaf whose room has changed, and of the domains around it.
+    void count_takes_around(Index leaf) {
+        std::int64_t now = room_[index(problem_.leaf_of_domain[index(leaf)])];
+        for (Index one = leaf;; one = problem_.parent[index(one)]) {
+            if (depth_of_[index(one)] == ring_depth_ && now < least_) now = 0;
+            const std::int64_t before = std::exchange(takes_[index(one)], now);
+            if (one == 0 || before == now) return;
+            now += takes_[index(problem_.parent[index(one)])] - before;
+        }
+    }
+
     // The domains that can take something, and how much.
     std::vector<Part> domains() const {
         std::vector<Part> found;
-        for (std::size_t i = 0; i < takes_.size(); ++i) {
-            if (depth_of_[i] == ring_depth_ && takes_[i] > 0)
-                found.push_back({static_cast<Index>(i), takes_[i]});
+        for (const Index one : ring_domains_) {
+            if (takes_[index(one)] > 0) found.push_back({one, takes_[index(one)]});
         }
         return found;
     }
@@ -83,13 +95,15 @@ class RingFiller {
     // room.
     bool choose_tightest(std::int64_t count) {
         std::vector<Part> left = domains();
-        std::ranges::sort(left, {}, [](const Part& one) { return std::pair(one.count, one.domain); });
-        const auto most =
-            std::min(left.size(), static_cast<std::size_t>(std::max<std::int64_t>(1, count / least_)));
-        chosen_.assign(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(most));
-        left.erase(left.begin(), left.begin() + static_cast<std::ptrdiff_t>(most));
+        const auto most = std::min(static_cast<std::ptrdiff_t>(left.size()),
+                                   static_cast<std::ptrdiff_t>(std::max<std::int64_t>(1, count / least_)));
+        const auto by_count = [](const Part& one) { return std::pair(one.count, one.domain); };
+        std::ranges::partial_sort(left, left.begin() + most, {}, by_count);
+        chosen_.assign(left.begin(), left.begin() + most);
+        left.erase(left.begin(), left.begin() + most);
         std::int64_t lacking = count;
         for (const Part& one : chosen_) lacking -= one.count;
+        if (lacking > 0) std::ranges::sort(left, {}, by_count);
         for (std::size_t i = 0; lacking > 0 && i < chosen_.size() && !left.empty(); ++i) {
             auto larger = std::ranges::lower_bound(left, chosen_[i].count + lacking, {}, &Part::count);
             if (larger == left.end()) --larger;
@@ -173,6 +187,7 @@ class RingFiller {
     void fill_leaves(Index domain, std::int64_t count, Plan& plan) {
         if (const Index leaf = problem_.leaf_of_domain[index(domain)]; leaf >= 0) {
             room_[index(leaf)] -= static_cast<Index>(count);
+            filled_.push_back(domain);
             plan.insert(plan.end(), static_cast<std::size_t>(count), leaf);
             return;
         }
@@ -184,8 +199,10 @@ class RingFiller {
     std::int64_t least_;
     std::vector<Index> depth_of_;
     Index ring_depth_;
+    std::vector<Index> ring_domains_{};  // of this depth
     std::vector<std::int64_t> takes_;
     std::vector<Part> chosen_{};
+    std::vector<Index> filled_{};  // leaves
 };
 
 }  // namespace

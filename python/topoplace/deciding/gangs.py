@@ -379,10 +379,15 @@ class _Mapper:
         )
 
     def _may_divide_units(self, gang: _Gang, best: Mapped) -> bool:
-        """Return True if single tasks of a gang may be faster than its units."""
-        has_units = gang.units.shape[1] > 1 and not gang.parts and not required_of(self._request.job)
-        is_small = self._request.size <= _MOST_DIVIDED
-        return has_units and is_small and not _is_proven(best) and not self._countdown.is_up
+        """Return True if single tasks of a gang may be faster than its units.
+
+        In large gangs, they seldom are if the units exchange more inside than any other groups.
+        """
+        job, size = self._request.job, gang.units.shape[1]
+        has_units = size > 1 and not gang.parts and not required_of(job)
+        if not has_units or _is_proven(best) or self._countdown.is_up:
+            return False
+        return self._request.size <= _MOST_DIVIDED or size != len(job.dimensions[_heaviest_first(job)[0]][0])
 
     def _divided(self, best: Mapped) -> Mapped:
         """Return the fastest division by what each machine can have if it is faster, and what it proves."""
@@ -472,12 +477,12 @@ def _items(gang: _Gang) -> tuple[NDArray[Any], ...]:
 def _units(job: JobGraph, most: int, offers: Offers) -> Ints:
     """Return (u, t) the tasks of each item that is mapped as a whole: a group of one machine, or else single tasks.
 
-    These are the groups that one machine must have, or of the dimension in which a task exchanges the most, if they
-    are equally large and the machines have room for all of them.
+    These are the groups that one machine must have, or of the dimension in which a task exchanges the most, of those
+    whose groups are equally large and for all of which the machines have room.
     """
     required = [one.tasks for one in required_of(job) if one.level == MACHINE]
     others = [one.tasks for one in required_of(job) if one.level != MACHINE]
-    candidates = [required] if required else [job.dimensions[name] for name in _heaviest_first(job)[:1]]
+    candidates = [required] if required else [job.dimensions[name] for name in _heaviest_first(job)]
     for groups in candidates if not job.anti_affinity else ():
         size = len(groups[0]) if groups else 0
         if not 1 < size <= most or int((offers.sizes // size).sum()) * size < job.num_tasks:
