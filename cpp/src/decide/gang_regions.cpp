@@ -12,7 +12,8 @@ namespace topoplace::decide {
 namespace {
 
 constexpr std::size_t kMostRegions = 16;  // domains that are tried for a gang that one must have
-constexpr std::int64_t kMuchRoom = 8;     // only machines with room for so many times the job are searched
+// Only machines with room for so many times the job are searched.
+constexpr std::int64_t kMuchRoom = 8, kMuchEqualRoom = 2;
 
 class Regions {
   public:
@@ -78,26 +79,51 @@ class Regions {
                                [&](std::int64_t sum, std::size_t i) { return sum + offers_.sizes[i]; });
     }
 
-    // Domains of the outermost level: the smallest that has room for all of the gang first, else the largest.
+    std::int64_t tasks_of(std::size_t offer) const { return std::min(offers_.sizes[offer], params_.most); }
+
+    // Machines that offer equal room, beside no other job: those of few domains are as good as all.
+    bool are_equal() const {
+        return params_.others == nullptr && std::ranges::all_of(offers_.sizes, [&](std::int32_t size) {
+                   return size == offers_.sizes.front();
+               });
+    }
+
+    // Machines of domains with much more room than the gang needs: of the outermost level, and among equal
+    // machines of each further one.
     std::vector<std::size_t> promising() const {
-        const std::int64_t wanted = kMuchRoom * size();
-        const std::int64_t all = std::accumulate(offers_.sizes.begin(), offers_.sizes.end(), std::int64_t{0});
-        if (params_.levels->size() < 2 || all <= wanted) return places([](std::size_t) { return true; });
+        std::vector<std::size_t> chosen = places([](std::size_t) { return true; });
+        const bool equal = are_equal();
+        const std::int64_t wanted = (equal ? kMuchEqualRoom : kMuchRoom) * size();
+        const std::size_t levels = params_.levels->size() - 1;
+        for (std::size_t level = 0; level < (equal ? levels : std::min<std::size_t>(levels, 1)); ++level)
+            narrow(level, wanted, chosen);
+        return chosen;
+    }
+
+    // To the smallest domains that have room for all of the gang, or else the largest, until there is as much
+    // room as wanted.
+    void narrow(std::size_t level, std::int64_t wanted, std::vector<std::size_t>& chosen) const {
         std::map<std::int64_t, std::int64_t> room;
-        for (std::size_t i = 0; i < offers_.machines.size(); ++i) room[code(0, i)] += offers_.sizes[i];
+        std::int64_t all = 0;
+        for (const std::size_t i : chosen) {
+            room[code(level, i)] += tasks_of(i);
+            all += tasks_of(i);
+        }
+        if (all <= wanted) return;
         std::vector<std::pair<std::int64_t, std::int64_t>> order(room.begin(), room.end());
         std::ranges::stable_sort(order, {}, [&](const auto& one) {
             const bool is_enough = one.second >= size();
             return std::pair(!is_enough, is_enough ? one.second : -one.second);
         });
-        std::vector<std::int64_t> chosen;
+        std::vector<std::int64_t> kept;
         for (std::int64_t sum = 0; const auto& [domain, own] : order) {
             if (sum >= wanted) break;
-            chosen.push_back(domain);
+            kept.push_back(domain);
             sum += own;
         }
-        std::ranges::sort(chosen);
-        return places([&](std::size_t i) { return std::ranges::binary_search(chosen, code(0, i)); });
+        std::ranges::sort(kept);
+        std::erase_if(chosen,
+                      [&](std::size_t i) { return !std::ranges::binary_search(kept, code(level, i)); });
     }
 
     const GangSearchParams& params_;

@@ -25,6 +25,7 @@ namespace {
 using tree_mapping::Problem;
 
 constexpr double kEqual = 1 + 1e-9;
+constexpr double kEnough = 1 + 1e-8;  // bounds are rounded down
 constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
 constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
 // Of the work: on starts once one is as fast as can be, and on steps before more is spent on port-seconds.
@@ -97,7 +98,7 @@ class Search {
   private:
     std::uint64_t left() const { return params_.work > loads_.work() ? params_.work - loads_.work() : 0; }
 
-    bool is_fastest(const Mapping& one) const { return one.seconds <= params_.least_seconds * kEqual; }
+    bool is_fastest(const Mapping& one) const { return one.seconds <= params_.least_seconds * kEnough; }
     bool is_enough_at(const Mapping& one) const { return is_fastest(one) && one.port_seconds <= 0.0; }
     bool is_done() const { return is_enough_at(best_) || left() == 0 || meter_.stopped(); }
 
