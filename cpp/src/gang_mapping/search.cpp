@@ -243,12 +243,14 @@ class Search {
     std::vector<Mapping> laid_along_plans() {
         std::vector<Mapping> found;
         std::set<std::vector<Index>> known;
+        bool has_fastest = false;
         const auto is_last_of = [&](const tree_mapping::Order& order, const Plan& plan) {
             std::vector<Index> leaf_of(index(problem_.items));
             for (std::size_t i = 0; i < order.size(); ++i) leaf_of[index(order[i])] = plan[i];
             if (!known.insert(leaf_of).second) return false;
             found.push_back(measured(leaf_of));
-            return spend() || is_last(found.back());
+            has_fastest = has_fastest || is_fastest(found.back());
+            return spend() || is_last(found.back()) || (has_fastest && has_shared());
         };
         tree_mapping::Order by_number(index(problem_.items));
         std::iota(by_number.begin(), by_number.end(), 0);
@@ -261,11 +263,12 @@ class Search {
             for (const Plan& plan : plans) {
                 if (is_last_of(order, plan)) return found;
             }
-            const bool has_fastest = is_fastest(*std::ranges::min_element(found, {}, &Mapping::seconds));
-            if (has_fastest && loads_.work() > params_.work / kStartShare) return found;
         }
         return found;
     }
+
+    // Enough of the work is done for starts once one is as fast as can be.
+    bool has_shared() const { return loads_.work() > params_.work / kStartShare; }
 
     // Beside others, a later plan may be as good on idle uplinks.
     bool is_last(const Mapping& start) const {
