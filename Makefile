@@ -23,7 +23,7 @@ BASE ?= main
 TESTS ?= tests lab/tests hosts/tests
 VERSION ?= 26.05
 
-.PHONY: help demo test test-core test-deep collect reproductions check lint cpp-test shipped counts no-exceptions sanitize sanitize-c thread-sanitizer aarch64 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-each bars stubs papers trust messages format hooks newest reproducible docs clean always
+.PHONY: help demo test test-core test-deep collect reproductions check lint cpp-test shipped counts sanitize sanitize-c thread-sanitizer aarch64 wasm32 test-kubernetes test-slurm mutants tidy fuzz fuzz-parsers bench bench-each bars stubs papers trust messages format hooks newest reproducible docs clean always
 .DELETE_ON_ERROR:
 # Commands run one after the other, but for the stages of `make test`: these share two cores.
 ifndef STAGES
@@ -43,7 +43,7 @@ demo: $(VENV)/.extension  ## a job on a machine in use, and a queue of jobs unde
 test:  ## everything a change must pass: what is built and checked side by side, then the Python tests
 	@$(MAKE) --no-print-directory $(VENV)/.build
 	@CMAKE_BUILD_PARALLEL_LEVEL=2 $(MAKE) --no-print-directory -j2 $(SYNC) STAGES=yes \
-		sanitize lint collect counts no-exceptions build/.wheel || \
+		sanitize lint collect counts wasm32 build/.wheel || \
 		{ echo "make test: a stage failed; what it says stands above its line with ***" >&2; exit 1; }
 	python -m pytest -n 4 --hypothesis-profile=ci --durations=15 -m "not reproduction and not deep"
 
@@ -86,6 +86,10 @@ $(VENV)/.extension: $(VENV)/.build $(VENV)/.modules lab/pyproject.toml hosts/pyp
 
 $(VENV)/.dependencies: $(VENV)/.build | $(if $(STAGES),$(VENV)/.extension)
 	$(PIP) $(TESTED) --no-compile --group dev  # most modules are never imported: kubernetes alone has 74 MB of them
+	@touch $@
+
+$(VENV)/.wasm32: $(VENV)/.dependencies
+	$(PIP) $(TESTED) --no-compile --group wasm32  # a compiler of 411 MB
 	@touch $@
 
 lint: $(VENV)/.extension $(VENV)/.dependencies  ## style, types, layers, sizes of functions, the stub
@@ -154,10 +158,6 @@ sanitize: $(VENV)/.build  # the C++ tests under AddressSanitizer and UndefinedBe
 	cmake --build --preset sanitizers -- --quiet
 	ctest --preset sanitizers
 
-no-exceptions: $(VENV)/.build  # the C++ library compiles without them
-	cmake --preset no-exceptions --log-level=WARNING
-	cmake --build --preset no-exceptions -- --quiet
-
 sanitize-c: $(VENV)/.extension $(VENV)/.dependencies  # the C interface inside Python, under AddressSanitizer and UndefinedBehaviorSanitizer
 	TOPOPLACE_C_FLAGS="-O1 -g1 -fsanitize=address,undefined -fno-sanitize-recover=all" \
 	LD_PRELOAD="$$($${CXX:-c++} -print-file-name=libasan.so) $$($${CXX:-c++} -print-file-name=libstdc++.so)" \
@@ -172,6 +172,10 @@ aarch64: $(VENV)/.build  # the C++ tests on an emulated aarch64 (needs g++-aarch
 	cmake --preset aarch64 --log-level=WARNING
 	cmake --build --preset aarch64 -- --quiet
 	ctest --preset aarch64
+
+wasm32: $(VENV)/.wasm32  # the C++ library compiles where there are 32 bits, and no exceptions or threads
+	cmake --preset wasm32 --log-level=WARNING
+	cmake --build --preset wasm32 -- --quiet
 
 test-kubernetes: $(VENV)/.extension $(VENV)/.dependencies  # a real API server and kube-scheduler, built once (7 CPU-minutes, Debian 12)
 	$(if $(TOPOPLACE_KUBERNETES_BINARIES),,python tools/kubernetes_binaries.py build/kubernetes)
@@ -225,7 +229,7 @@ reproducible: $(VENV)/.extension  # the source distribution and the wheel, built
 newest:  # the newest release of every dependency, into constraints.txt; then `make test`
 	rm -rf $(VENV)
 	: >constraints.txt
-	$(MAKE) $(VENV)/.extension $(VENV)/.dependencies
+	$(MAKE) $(VENV)/.extension $(VENV)/.dependencies $(VENV)/.wasm32
 	$(VENV)/bin/python -m pip freeze --exclude-editable >constraints.txt
 
 docs: $(VENV)/.extension $(VENV)/.dependencies  ## the site, in build/site; it needs no network

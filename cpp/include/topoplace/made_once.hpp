@@ -5,6 +5,8 @@
 #include <mutex>
 #include <optional>
 
+#include "topoplace/mutex.hpp"
+
 namespace topoplace {
 
 template <class T>
@@ -27,7 +29,7 @@ class MadeOnce {
     const T& value() const { return *value_; }
 
   private:
-    std::mutex mutex_;
+    Mutex mutex_;
     std::atomic<bool> made_ = false;
     std::optional<T> value_;
 };

@@ -3,12 +3,12 @@
 
 #include <array>
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "topoplace/fault.hpp"
+#include "topoplace/mutex.hpp"
 #include "topoplace/ring_packing.hpp"
 
 namespace topoplace::collective {
@@ -49,7 +49,7 @@ class RingRates {
     std::vector<std::int32_t> class_of_;
     std::vector<ChannelRules> rules_, slower_;
     std::array<double, RingNetwork::kMaxLevel + 1> per_unit_;
-    mutable std::mutex mutex_;
+    mutable Mutex mutex_;
     mutable std::unordered_map<std::uint64_t, double> kept_;
 };
 

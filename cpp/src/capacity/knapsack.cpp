@@ -85,7 +85,7 @@ Node best_node(Knapsack& knapsack, const Problem::Impl& problem, std::span<const
         knapsack.fill(type, jobs, price);
         meter.visit();
         const std::size_t size = index(problem.gpus[index(type)]);
-        meter.pass_time(4 * jobs.size() * size * (size + 1));
+        meter.pass_time(std::uint64_t{4} * jobs.size() * size * (size + 1));
         std::int32_t given = 0;
         for (std::int32_t more = 1; more <= problem.gpus[index(type)]; ++more) {
             if (knapsack.reduced(more) < least) {

@@ -28,7 +28,8 @@ Fault check_finite(std::span<const double> values, const char* table) {
 }
 
 Fault check_lengths(const Tables& tables) {
-    const std::size_t entries = tables.wait.size() * tables.gpus.size() * index(tables.most_gpus);
+    const std::uint64_t jobs = tables.wait.size();
+    const std::uint64_t entries = jobs * tables.gpus.size() * index(tables.most_gpus);
     if (tables.open.size() != tables.gpus.size()) return "open: one value per type needed";
     if (tables.run.size() != entries) return "run: jobs x types x GPUs values needed";
     if (tables.pay.size() != entries) return "pay: jobs x types x GPUs values needed";

@@ -25,7 +25,7 @@ void insert(MachineConditions::Words& set, std::int32_t number) {
     set[index(number) / kWordBits] |= std::uint64_t{1} << (number % kWordBits);
 }
 
-std::size_t mixed(std::size_t hash, std::uint64_t value) {
+std::uint64_t mixed(std::uint64_t hash, std::uint64_t value) {
     hash ^= value;
     hash *= 0x9E3779B97F4A7C15u;
     return hash ^ (hash >> 32);
@@ -63,7 +63,7 @@ Fault MachineConditions::check(const MachineLayout& layout, std::int32_t num_gpu
 }
 
 std::size_t MachineConditions::Hash::operator()(const Condition& condition) const {
-    std::size_t hash = mixed(0, static_cast<std::uint64_t>(condition.machine_template));
+    std::uint64_t hash = mixed(0, static_cast<std::uint64_t>(condition.machine_template));
     hash = mixed(hash, static_cast<std::uint64_t>(condition.machine));
     hash = mixed(hash, condition.is_used ? 1 : 0);
     hash = mixed(hash, static_cast<std::uint64_t>(condition.cpus));
@@ -79,7 +79,7 @@ std::size_t MachineConditions::Hash::operator()(const Condition& condition) cons
         hash = mixed(hash, static_cast<std::uint64_t>(job.num_gpus));
         for (const std::uint64_t word : job.sockets) hash = mixed(hash, word);
     }
-    return hash;
+    return static_cast<std::size_t>(hash);
 }
 
 MachineConditions::MachineConditions(const ClusterState& state, MachineLayout layout, Sight sight)

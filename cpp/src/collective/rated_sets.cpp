@@ -38,7 +38,7 @@ std::uint64_t num_sets(std::size_t gpus, std::size_t size) {
 std::vector<GpuSet> sets_of(std::span<const std::int32_t> gpus, std::size_t size) {
     std::vector<GpuSet> found;
     if (size > gpus.size()) return found;
-    found.reserve(num_sets(gpus.size(), size));
+    found.reserve(static_cast<std::size_t>(num_sets(gpus.size(), size)));
     std::vector<std::size_t> place(size);
     std::iota(place.begin(), place.end(), std::size_t{0});
     while (true) {

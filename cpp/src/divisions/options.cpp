@@ -130,7 +130,8 @@ std::vector<Option> Machines::of_sets(std::int32_t machine, std::uint64_t usable
     std::vector<Option> found;
     for (std::uint64_t set = 1; set < seconds.size(); ++set) {
         if ((set & ~usable) != 0 || std::popcount(set) > most) continue;
-        found.push_back({std::popcount(set), std::popcount(set & kept), seconds[set], set});
+        found.push_back(
+            {std::popcount(set), std::popcount(set & kept), seconds[static_cast<std::size_t>(set)], set});
     }
     std::sort(found.begin(), found.end(), [](const Option& a, const Option& b) {
         return std::tuple(a.units, -a.stay, a.seconds, a.gpus) <

@@ -78,7 +78,7 @@ class Verifier {
         const auto sets = params_.seconds_of_sets[static_cast<std::size_t>(params_.class_of[machine])];
         const double seconds =
             sets.empty() ? params_.seconds_of_count[static_cast<std::size_t>(has.tasks / params_.unit_size)]
-                         : sets[has.gpus];
+                         : sets[static_cast<std::size_t>(has.gpus)];
         if (seconds > division_.seconds * kRounding) return name + " takes longer than the limit";
         return {};
     }

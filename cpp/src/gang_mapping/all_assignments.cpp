@@ -9,8 +9,6 @@
 namespace topoplace::gang_mapping {
 namespace {
 
-using tree_mapping::Index;
-
 class Lister {
   public:
     Lister(const GangParams& params, const tree_mapping::Problem& problem)

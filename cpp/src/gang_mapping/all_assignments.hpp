@@ -8,9 +8,11 @@
 
 namespace topoplace::gang_mapping {
 
+using tree_mapping::Index;
+
 struct Assignment {
     std::vector<std::int32_t> vertex_of{};  // of each task
-    tree_mapping::Index leaves = 0;         // in use
+    Index leaves = 0;                       // in use
 };
 
 // Empty if there may be more than `most`.

@@ -9,7 +9,7 @@
 
 namespace topoplace::gang_mapping {
 
-using Index = tree_mapping::Index;
+using tree_mapping::Index;
 
 class Layout {
   public:

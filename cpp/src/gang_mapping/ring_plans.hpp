@@ -9,7 +9,7 @@
 
 namespace topoplace::gang_mapping {
 
-using Index = tree_mapping::Index;
+using tree_mapping::Index;
 using Plan = std::vector<Index>;  // leaf of each item, in their order
 
 // Which domains a block of items gets: those that are near each other, those with the most room wherever they

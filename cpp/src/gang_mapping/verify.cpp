@@ -105,8 +105,8 @@ Fault verify_gang(const GangParams& params, std::span<const std::int32_t> vertex
     std::vector<std::size_t> leaf_of_item(static_cast<std::size_t>(params.items.items.num_items));
     if (Fault fault = fault_of_places(params, vertex_of, leaf_of_item)) return fault;
     if (Fault fault = fault_of_leaves(params.items, leaf_of_item)) return fault;
-    constexpr double kUnknown = std::numeric_limits<double>::infinity();
-    if (seconds == kUnknown && port_seconds == kUnknown) return std::nullopt;
+    constexpr double kUntimed = std::numeric_limits<double>::infinity();
+    if (seconds == kUntimed && port_seconds == kUntimed) return std::nullopt;
     return fault_of_times(params, vertex_of, seconds, port_seconds);
 }
 

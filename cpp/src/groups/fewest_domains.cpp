@@ -74,8 +74,8 @@ bool FewestDomains::fill(Box& box) const {
     std::size_t size = 1;
     for (const std::int32_t number : box.most) {
         box.stride.push_back(static_cast<Place>(size));
+        if (index(number) >= kMostStates / size) return false;
         size *= index(number) + 1;
-        if (size > kMostStates) return false;
     }
     State state(box.most.size(), 0);
     for (std::size_t i = 0; i < size; ++i) {

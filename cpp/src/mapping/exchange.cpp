@@ -16,7 +16,7 @@ Exchange::Exchange(const Problem& problem)
       weight_to_(index(problem.source.size()), 0) {}
 
 bool Exchange::start(const Places& places, WorkMeter& meter) {
-    const auto arcs = 2 * static_cast<std::size_t>(graph_.num_edges());
+    const auto arcs = 2 * static_cast<std::uint64_t>(graph_.num_edges());
     if (meter.visit(steps(arcs * problem_.vertices.size()))) return false;
     places_ = places;
     std::fill(task_on_.begin(), task_on_.end(), kAbsent);

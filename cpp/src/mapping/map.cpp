@@ -53,9 +53,9 @@ constexpr std::size_t kRegions = 8;  // packed ones that tasks are sent down to
 constexpr std::size_t kDescending = std::size_t{1} << 17;  // tasks and edges sent down, more or less
 constexpr std::size_t kRefined = 4;                        // mappings that are refined
 constexpr std::int32_t kSmall = 16;                        // tasks up to which a short proof is tried
-constexpr std::size_t kProvable = std::size_t{1} << 26;    // numbers that a proof keeps, at most
-constexpr std::size_t kBounded = std::size_t{1} << 28;     // additions that a simple bound may take
-constexpr std::size_t kEffort = std::size_t{1} << 24;      // additions that kicks may take, more or less
+constexpr std::uint64_t kProvable = 1 << 26;               // numbers that a proof keeps, at most
+constexpr std::uint64_t kBounded = 1 << 28;                // additions that a simple bound may take
+constexpr std::uint64_t kEffort = 1 << 24;                 // additions that kicks may take, more or less
 
 Fault check_vertices(std::span<const std::int32_t> vertices, const std::string& name, std::int32_t size) {
     std::vector<bool> seen(index(size), false);
@@ -213,9 +213,9 @@ class Heuristic {
         Random random(params_.seed);
         Places places = start.places;
         best_ = {problem_.cost(places), places};
-        const std::size_t arcs = 2 * static_cast<std::size_t>(problem_.source.graph().num_edges());
-        const std::size_t most = kEffort / ((places.size() + arcs) * problem_.vertices.size());
-        const std::size_t kicks = std::min(index(params_.kicks), most);
+        const auto arcs = 2 * static_cast<std::uint64_t>(problem_.source.graph().num_edges());
+        const std::uint64_t most = kEffort / ((places.size() + arcs) * problem_.vertices.size());
+        const auto kicks = std::min<std::uint64_t>(index(params_.kicks), most);
         for (std::size_t i = 0; i < kicks && !done(); ++i) {
             if (!exchange_.start(places, meter_)) break;
             exchange_.kick(random);
@@ -312,7 +312,7 @@ ProofAttempt prove(const Problem& problem, const Attempt& start, const MapParams
 // Nothing is searched where the proof would not fit into memory, let alone end, or where there is no time to
 // prepare it.
 ProofAttempt prove_or_stop(const Problem& problem, const Attempt& start, const MapParams& params) {
-    const std::size_t tasks = start.places.size();
+    const std::uint64_t tasks = start.places.size();
     const bool fits = tasks * tasks * problem.vertices.size() <= kProvable;
     if (fits && !params.stop.time_is_up()) return prove(problem, start, params);
     return {.attempt = {.places = start.places, .bound = start.bound, .complete = false}};
@@ -327,7 +327,7 @@ enum class Scope {
 // No mapping costs less. The better of two bounds where there is time for it.
 double lower_bound(const Problem& problem, const Target::Impl& target, const Region& free, Scope scope,
                    const MapParams& params, WorkMeter& meter) {
-    const auto arcs = 2 * static_cast<std::size_t>(problem.source.graph().num_edges());
+    const auto arcs = 2 * static_cast<std::uint64_t>(problem.source.graph().num_edges());
     if (scope == Scope::all_free && arcs * free.size() <= kBounded) {
         if (const auto bound = simple_bound(problem, meter)) return *bound;
     }

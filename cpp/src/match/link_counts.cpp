@@ -62,7 +62,7 @@ Fault LinkCountScore::check(const Target& target, std::span<const std::uint8_t> 
                std::to_string(scores.size());
     }
     const std::size_t n = index(target.num_vertices());
-    if (edge_class.size() != n * n)
+    if (edge_class.size() != std::uint64_t{n} * n)
         return "edge_class: expected one value for each pair of the target's vertices";
     for (std::int32_t u = 0; u < target.num_vertices(); ++u) {
         for (const std::int32_t v : target.graph().neighbors(u)) {

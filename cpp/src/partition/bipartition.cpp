@@ -232,7 +232,7 @@ class Search {
     Random random_;
 };
 
-bool is_found(BipartitionStatus status) {
+[[maybe_unused]] bool is_found(BipartitionStatus status) {
     return status == BipartitionStatus::optimal || status == BipartitionStatus::feasible;
 }
 

@@ -160,7 +160,7 @@ bool contract(Level& level, const IntegerGraph& fine, WorkMeter& meter, CoarsenM
 }
 
 // Clusters weigh what their members weigh, and hold none that is fixed otherwise than they are.
-bool stands_for(const Level& level, const RefineTask& task) {
+[[maybe_unused]] bool stands_for(const Level& level, const RefineTask& task) {
     std::vector<std::int64_t> weight(level.graph.size(), 0);
     for (std::size_t v = 0; v < level.coarse_of.size(); ++v) {
         const std::size_t cluster = index(level.coarse_of[v]);

@@ -13,7 +13,7 @@ namespace {
 constexpr std::size_t kLeastPatience = 15;
 constexpr std::size_t kMostPatience = 300;
 
-std::int64_t measured_cut(const IntegerGraph& graph, std::span<const std::int8_t> side) {
+[[maybe_unused]] std::int64_t measured_cut(const IntegerGraph& graph, std::span<const std::int8_t> side) {
     std::int64_t twice = 0;
     for (std::size_t v = 0; v < graph.size(); ++v) {
         for (std::size_t arc = graph.begin(v); arc < graph.end(v); ++arc) {

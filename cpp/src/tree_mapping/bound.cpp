@@ -58,7 +58,7 @@ std::vector<double> least_of_edge(const Problem& problem) {
 double beyond(std::span<double> amounts, std::int64_t kept) {
     const auto rest = static_cast<std::int64_t>(amounts.size()) - kept;
     if (rest <= 0) return 0.0;
-    const auto end = amounts.begin() + rest;
+    const auto end = amounts.begin() + static_cast<std::ptrdiff_t>(rest);
     if (end != amounts.end()) std::nth_element(amounts.begin(), end, amounts.end());
     return std::accumulate(amounts.begin(), end, 0.0);
 }

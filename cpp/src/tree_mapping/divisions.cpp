@@ -35,7 +35,7 @@ Divider::Divider(const Problem& problem, Index phase, std::uint64_t seed, WorkMe
 std::uint64_t Divider::work(const Plan& plan) const {
     std::size_t leaves = 1;
     for (std::size_t i = 1; i < plan.size(); ++i) leaves += plan[i] != plan[i - 1] ? 1 : 0;
-    return (edges_.size() + plan.size()) * static_cast<std::size_t>(std::bit_width(leaves - 1));
+    return (edges_.size() + plan.size()) * static_cast<std::uint64_t>(std::bit_width(leaves - 1));
 }
 
 Order Divider::order(const Plan& plan) {

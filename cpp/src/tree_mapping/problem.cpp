@@ -13,7 +13,7 @@ std::string wrong(const char* name, std::size_t i, T value, const char* rule) {
     return std::string(name) + "[" + std::to_string(i) + "] = " + std::to_string(value) + ": " + rule;
 }
 
-Fault check_size(const char* name, std::size_t size, std::size_t expected) {
+Fault check_size(const char* name, std::size_t size, std::uint64_t expected) {
     if (size == expected) return std::nullopt;
     return std::string(name) + " has " + std::to_string(size) + " entries, not " + std::to_string(expected);
 }
@@ -184,8 +184,8 @@ Fault Problem::read_start(const ItemParams& given) {
 
 Fault Problem::read_others(const ItemParams& given) {
     busy.assign(parent.size(), 0.0);
-    const std::size_t entries = given.others.empty() ? 0 : given.phase_ends.size() * parent.size();
-    if (auto fault = check_size("others", given.others.size(), entries)) return fault;
+    const std::uint64_t phases_given = given.others.empty() ? 0 : given.phase_ends.size();
+    if (auto fault = check_size("others", given.others.size(), phases_given * parent.size())) return fault;
     if (auto fault = check_gigabytes("others", given.others)) return fault;
     const bool is_used = std::ranges::any_of(given.others, [](double gb) { return gb > 0.0; });
     if (!is_used) return std::nullopt;

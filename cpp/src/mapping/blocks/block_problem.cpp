@@ -24,7 +24,8 @@ Fault check_rooms(std::span<const std::int32_t> room) {
 }
 
 Fault check_distances(std::span<const double> distance, std::size_t size) {
-    if (distance.size() != size * size) return "distance does not have blocks x blocks entries";
+    if (distance.size() != std::uint64_t{size} * size)
+        return "distance does not have blocks x blocks entries";
     for (std::size_t i = 0; i < size; ++i) {
         for (std::size_t j = 0; j <= i; ++j) {
             const double value = distance[i * size + j];

@@ -39,8 +39,8 @@ struct Problem {
 };
 
 // The number of usual steps of a search that take as many additions.
-inline std::uint64_t steps(std::size_t additions) {
-    constexpr std::size_t kUsual = 1U << 14;  // what the assignment of a usual node takes at most
+inline std::uint64_t steps(std::uint64_t additions) {
+    constexpr std::uint64_t kUsual = 1U << 14;  // what the assignment of a usual node takes at most
     return 1 + additions / kUsual;
 }
 

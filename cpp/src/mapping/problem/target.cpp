@@ -57,7 +57,7 @@ Fault check_block(std::int32_t size, std::span<const double> distance, std::int3
 }  // namespace
 
 Fault Target::check(std::int32_t num_vertices, std::span<const double> distance) {
-    if (num_vertices < 0 || distance.size() != index(num_vertices) * index(num_vertices))
+    if (num_vertices < 0 || distance.size() != std::uint64_t{index(num_vertices)} * index(num_vertices))
         return "target_distance does not have n x n entries";
     constexpr std::int32_t kBlock = 32;  // its mirror image is read from the cache
     for (std::int32_t top = 0; top < num_vertices; top += kBlock) {

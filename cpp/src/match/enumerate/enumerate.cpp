@@ -91,7 +91,7 @@ bool DenseSpace<W>::filter_by_degree(WorkMeter& meter) {
     }
     for (std::int32_t u = 0; u < pattern.size(); ++u) {
         const auto wanted = neighbor_degrees(pattern.neighbors(u), pattern_degree);
-        if (meter.pass_time(8 * index(target_size) * (1 + wanted.size()))) return false;
+        if (meter.pass_time(std::uint64_t{8} * index(target_size) * (1 + wanted.size()))) return false;
         for (std::int32_t v = 0; v < target_size; ++v) {
             if (!fits(wanted, around[index(v)])) allowed[index(u)].reset(v);
         }

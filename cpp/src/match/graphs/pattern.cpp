@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <numeric>
 #include <optional>
 #include <string>
 #include <utility>
 
 #include "graph/index.hpp"
+#include "topoplace/mutex.hpp"
 
 namespace topoplace::match {
 namespace {
@@ -57,7 +57,7 @@ std::optional<std::vector<std::int32_t>> all_distances(const Graph& graph, WorkM
 
 // What costs time and is not always asked for, made on first use.
 struct Pattern::Impl::Lazy {
-    std::mutex mutex;
+    Mutex mutex;
     std::optional<StabilizerChain> chain;
     std::vector<std::int32_t> representatives;
     std::optional<Spread> spread;
@@ -166,7 +166,7 @@ std::unique_ptr<Plan> Pattern::Impl::make_plan(const std::vector<std::int32_t>& 
     plan.order = order;
     const std::vector<std::int32_t> settled_from = settling_depths(*along);
     for (std::int32_t d = 0; d < size_; ++d) {
-        if (meter.pass_time(64 * index(d) * index(d) / 8 + 256 * index(d))) return nullptr;
+        if (meter.pass_time(std::uint64_t{64} * index(d) * index(d) / 8 + 256 * index(d))) return nullptr;
         add_relations(plan, d, *ids, *along, settled_from);
         add_reach(plan, d);
         plan.reach.close_row();

@@ -42,7 +42,7 @@ std::int64_t PriceLeveller::common_shift() const {
     }
     const std::int64_t room = assignment_.limited_room();
     if (least == 0 || static_cast<std::int64_t>(margins.size()) <= room) return 0;
-    const auto nth = margins.begin() + room;
+    const auto nth = margins.begin() + static_cast<std::ptrdiff_t>(room);
     std::nth_element(margins.begin(), nth, margins.end(), std::greater<>());
     return *nth > kFar / 2 ? 0 : std::max(*nth, -least);
 }
