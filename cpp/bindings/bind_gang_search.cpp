@@ -49,9 +49,12 @@ std::unique_ptr<GangTopology> make_topology(const decide::GangMachines& machines
                                             std::vector<const decide::Machine*> classes,
                                             const Int32s& class_of, const Doubles& adapter_speed,
                                             const Doubles& nvlink_speed) {
-    const decide::GangTopologyParams params{&machines,         &network,
-                                            std::move(classes), as_span(class_of),
-                                            as_span(adapter_speed), as_span(nvlink_speed)};
+    const decide::GangTopologyParams params{&machines,
+                                            &network,
+                                            std::move(classes),
+                                            as_span(class_of),
+                                            as_span(adapter_speed),
+                                            as_span(nvlink_speed)};
     require(GangTopology::check(params));
     return std::make_unique<GangTopology>(params);
 }
@@ -80,15 +83,13 @@ std::vector<std::uint8_t> free_of(MachineConditions& conditions, std::span<const
 std::optional<GangGpus> search_gang(const GangTopology& topology, const GangLevels& levels,
                                     MachineConditions& conditions, const Offered& offered,
                                     const CollectivesHandle& job, const Doubles& edges, std::int32_t most,
-                                    const GangItems& items, const GangStart& start,
-                                    const py::object& others, const GangTimes& times,
-                                    std::optional<double> timeout) {
+                                    const GangItems& items, const GangStart& start, const py::object& others,
+                                    const GangTimes& times, std::optional<double> timeout) {
     const auto& [tasks, phase_ends, from, to, gigabytes, largest] = items;
     const auto& [machine_of, may_leave, is_balanced, together, whole] = start;
     check_shape(tasks, "tasks", {-1, -1});
     decide::GangSearchParams params{.topology = &topology, .levels = &levels, .offers = to_offers(offered)};
-    const std::vector<std::uint8_t> free =
-        free_of(conditions, params.offers.machines, params.free_bytes);
+    const std::vector<std::uint8_t> free = free_of(conditions, params.offers.machines, params.free_bytes);
     params.free = free;
     params.job = job.view();
     params.edges = as_span(edges);
@@ -121,9 +122,9 @@ std::optional<GangGpus> search_gang(const GangTopology& topology, const GangLeve
 
 void register_gang_search(py::module_& module) {
     py::class_<GangTopology>(module, "GangTopology", "What is known of a topology before any gang asks.")
-        .def(py::init(&make_topology), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
-             py::keep_alive<1, 4>(), py::arg("machines"), py::arg("network"), py::arg("classes"),
-             py::arg("class_of"), py::arg("adapter_speed"), py::arg("nvlink_speed"),
+        .def(py::init(&make_topology), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(), py::keep_alive<1, 4>(),
+             py::arg("machines"), py::arg("network"), py::arg("classes"), py::arg("class_of"),
+             py::arg("adapter_speed"), py::arg("nvlink_speed"),
              "Speeds: (m,) mean GB/s per GPU of each machine, of adapters and of NVLinks into switches.");
     py::class_<GangLevels>(module, "GangLevels", "The levels of domains around machines, and their uplinks.")
         .def(py::init(&make_levels), py::arg("topology"), py::arg("levels"),

@@ -5,7 +5,6 @@
 #pragma once
 
 #include <cstdint>
-#include <mutex>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -14,16 +13,17 @@
 #include "topoplace/gang_levels.hpp"
 #include "topoplace/gang_mapping.hpp"
 #include "topoplace/machine_sets.hpp"
+#include "topoplace/mutex.hpp"
 
 namespace topoplace::decide {
 
 struct GangTopologyParams {
     const GangMachines* machines = nullptr;
     const traffic::CollectiveNetwork* network = nullptr;
-    std::vector<const Machine*> classes{};           // the different machines
-    std::span<const std::int32_t> class_of{};        // of each machine
-    std::span<const double> adapter_speed{};         // of each machine: mean GB/s of adapter per GPU
-    std::span<const double> nvlink_speed{};          // the same of NVLinks into switches
+    std::vector<const Machine*> classes{};     // the different machines
+    std::span<const std::int32_t> class_of{};  // of each machine
+    std::span<const double> adapter_speed{};   // of each machine: mean GB/s of adapter per GPU
+    std::span<const double> nvlink_speed{};    // the same of NVLinks into switches
 };
 
 // What is known of a topology before any gang asks.
@@ -46,7 +46,7 @@ class GangTopology {
   private:
     static constexpr std::size_t kMostKept = 1 << 14;
 
-    mutable std::mutex mutex_;
+    mutable Mutex mutex_;
     mutable std::unordered_map<std::string, Gpus> kept_;
 };
 
@@ -68,8 +68,8 @@ struct GangSearchParams {
     std::int32_t most = 1;            // tasks on one machine
     std::span<const std::int32_t> tasks{};  // items x `unit_size`: those of each item, which are together
     std::int32_t unit_size = 1;
-    tree_mapping::ItemParams items{};      // what items exchange
-    std::span<const double> largest{};     // of each phase: GB of the largest flow between items
+    tree_mapping::ItemParams items{};   // what items exchange
+    std::span<const double> largest{};  // of each phase: GB of the largest flow between items
 
     std::span<const std::int32_t> start{};  // of each task: the machine from which to search; empty: unknown
     bool may_leave = true;                  // these machines

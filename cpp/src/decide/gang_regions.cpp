@@ -64,7 +64,8 @@ class Regions {
         }
         std::vector<std::pair<std::int64_t, const std::vector<std::size_t>*>> enough;
         for (const auto& [_, members] : domains) {
-            if (const std::int64_t room = room_of(members); room >= size()) enough.emplace_back(room, &members);
+            if (const std::int64_t room = room_of(members); room >= size())
+                enough.emplace_back(room, &members);
         }
         std::ranges::stable_sort(enough, {}, [](const auto& one) { return one.first; });
         std::vector<Region> found;

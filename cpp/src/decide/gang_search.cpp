@@ -287,7 +287,8 @@ Fault check_together(const GangSearchParams& params) {
 Fault GangTopology::check(const GangTopologyParams& params) {
     const std::size_t count = index(params.machines->size());
     if (auto fault = traffic::check_size("class_of", params.class_of.size(), count)) return fault;
-    if (auto fault = traffic::check_range("class_of", params.class_of, 0, params.classes.size())) return fault;
+    if (auto fault = traffic::check_range("class_of", params.class_of, 0, params.classes.size()))
+        return fault;
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t gpus = params.machines->gpus_of(static_cast<std::int32_t>(i)).size();
         if (params.classes[index(params.class_of[i])]->num_gpus() != gpus)

@@ -57,7 +57,8 @@ class PartGpus {
     bool find(std::int32_t machine, const Part& part, Gpus& found) const {
         const GangTopology& topology = *params_.topology;
         const std::size_t offer = offer_of_.at(machine);
-        std::vector<std::uint8_t> kinds(part.gigabytes.size(), static_cast<std::uint8_t>(traffic::Kind::kSends));
+        std::vector<std::uint8_t> kinds(part.gigabytes.size(),
+                                        static_cast<std::uint8_t>(traffic::Kind::kSends));
         std::vector<std::int64_t> ends;
         for (std::size_t i = 1; i <= kinds.size(); ++i) ends.push_back(static_cast<std::int64_t>(2 * i));
         const std::int64_t count = static_cast<std::int64_t>(kinds.size());
