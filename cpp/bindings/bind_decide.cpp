@@ -18,9 +18,6 @@ namespace py = pybind11;
 template <>
 class pybind11::detail::type_caster<topoplace::collective::RatedSets>
     : public topoplace::bindings::HandleCaster<topoplace::collective::RatedSets> {};
-template <>
-class pybind11::detail::type_caster<topoplace::decide::Machine>
-    : public topoplace::bindings::HandleCaster<topoplace::decide::Machine> {};
 
 namespace topoplace::bindings {
 namespace {

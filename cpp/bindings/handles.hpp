@@ -4,7 +4,9 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "topoplace/gang_room.hpp"
 #include "topoplace/job_traffic.hpp"
+#include "topoplace/machine_sets.hpp"
 
 namespace topoplace::bindings {
 
@@ -14,8 +16,11 @@ struct CollectivesHandle {
     std::vector<std::uint8_t> kinds;
     std::vector<std::int32_t> tasks;
     std::vector<double> gigabytes, received;
+    std::vector<std::int64_t> batch_ends;
 
-    traffic::JobCollectives view() const { return {phase_ends, kinds, ends, tasks, gigabytes, received}; }
+    traffic::JobCollectives view() const {
+        return {phase_ends, kinds, ends, tasks, gigabytes, received, batch_ends};
+    }
 };
 
 }  // namespace topoplace::bindings
@@ -35,3 +40,12 @@ class pybind11::detail::type_caster<topoplace::traffic::CollectiveNetwork>
 template <>
 class pybind11::detail::type_caster<topoplace::bindings::CollectivesHandle>
     : public topoplace::bindings::HandleCaster<topoplace::bindings::CollectivesHandle> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::Machine>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::Machine> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::GangMachines>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::GangMachines> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::GangRoom>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::GangRoom> {};

@@ -13,7 +13,6 @@
 namespace topoplace::decide {
 namespace {
 
-constexpr std::uint64_t kMostSets = 13'000;  // those of 8 of 16 GPUs
 constexpr std::size_t kMostGpus = 64;        // of a machine whose sets are all compared
 constexpr std::size_t kMostOptions = 16;     // that are examined once the time of sets is known
 constexpr std::size_t kMostAlike = 4;        // on a machine on which all GPUs are alike
