@@ -21,7 +21,7 @@ using decide::GangLimitsParams;
 using decide::MachineLimits;
 using Numbers = Array<std::int32_t>;
 // Phase ends, from, to, GB.
-using ExchangeColumns = std::tuple<py::array_t<std::int64_t>, py::array_t<std::int32_t>,
+using ExchangeColumns = std::tuple<std::vector<std::int64_t>, py::array_t<std::int32_t>,
                                    py::array_t<std::int32_t>, py::array_t<double>>;
 
 // entries: of adapters, then of NVLinks: of one GPU, of a machine. switched: the most, whether all have some.
@@ -57,7 +57,7 @@ ExchangeColumns exchanges_of(const CollectivesHandle& job, const Numbers& units,
     const decide::Units of = to_units(job, units);
     auto found =
         without_gil<decide::Exchanges>([&] { return decide::exchanges_of(job.view(), of, rings); });
-    return {to_row(std::move(found.phase_ends)), to_row(std::move(found.from)), to_row(std::move(found.to)),
+    return {std::move(found.phase_ends), to_row(std::move(found.from)), to_row(std::move(found.to)),
             to_row(std::move(found.gigabytes))};
 }
 

@@ -16,10 +16,12 @@ from topoplace.collective.networks import collective_network
 from topoplace.deciding import bounds, ranked_sets
 from topoplace.deciding.machine_tree import (
     MachineTree,
+    Rooms,
     chain_of,
     has_narrow_uplinks,
     others_on_uplinks,
     rooms_of,
+    unit_of_tasks,
 )
 from topoplace.engine.gangs.division import Part, divided, part_jobs
 from topoplace.engine.gangs.offers import MachineOffer, Offers
@@ -30,7 +32,7 @@ from topoplace.engine.request import exact_request_key
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.groups import MACHINE, Group
 from topoplace.kernels.limits import Countdown, check_deadline
-from topoplace.objectives.communication import RING_KINDS, measured
+from topoplace.objectives.communication import measured
 from topoplace.topology.accelerators import compute_seconds
 
 if TYPE_CHECKING:
@@ -232,9 +234,7 @@ def machine_limits(
         return None
     if units is None:
         units = _units(request.job, int(offers.sizes.max()), offers)
-    rooms = rooms_of(request, offers, view)
-    pairs = bounds.exchanges_of(request.job, units, rings=False)
-    return bounds.MachineLimits(request.job, units, pairs, rooms, view, rates)
+    return bounds.machine_limits(request.job, units, rooms_of(request, offers, view), view, rates)
 
 
 def _divider(request: JobRequest, limits: bounds.MachineLimits, offers: Offers, view: ClusterView) -> Divider:
@@ -243,7 +243,7 @@ def _divider(request: JobRequest, limits: bounds.MachineLimits, offers: Offers, 
 
     usable = np.zeros(view.cluster.topology.num_gpus, np.bool_)
     usable[MachineTree(request, offers, view, 1).gpus] = True
-    most = np.zeros(len(limits.gpus_of), np.int64)
+    most = np.zeros(view.classes.num_machines, np.int64)
     most[offers.machines] = np.minimum(offers.sizes, 1 if request.anti_affine else request.size)
     return Divider(limits, usable, most)
 
@@ -260,8 +260,6 @@ class _Gang(NamedTuple):
     units: Ints
     """(u, t) the tasks of each item."""
     exchanges: kernels.Exchanges
-    pairs: kernels.Exchanges
-    """The exchanges that are not in rings."""
     parts: list[Part] | None
     """The machines from which the search starts, where groups decide about these."""
     is_bound: bool = True
@@ -269,10 +267,7 @@ class _Gang(NamedTuple):
 
     @classmethod
     def of(cls, job: JobGraph, units: Ints, parts: list[Part] | None) -> Self:
-        exchanges = bounds.exchanges_of(job, units, rings=True)
-        has_rings = any(batch.kind in RING_KINDS for batches in job.traffic.values() for batch in batches)
-        pairs = bounds.exchanges_of(job, units, rings=False) if has_rings else exchanges
-        return cls(units, exchanges, pairs, parts)
+        return cls(units, bounds.exchanges_of(job, units), parts)
 
 
 def _gang(
@@ -339,7 +334,7 @@ class _Mapper:
         self._network = collective_network(view.cluster.topology, timing.rates)
 
     @cached_property
-    def _rooms(self) -> bounds.Rooms:
+    def _rooms(self) -> Rooms:
         return rooms_of(self._request, self._offers, self._view)
 
     def best(self, gang: _Gang) -> Mapped | None:
@@ -400,7 +395,7 @@ class _Mapper:
             best = best._replace(least_seconds=max(best.least_seconds, divisions.least(math.inf)))
         job = request.job
         is_bound = required or preferred_of(job) or job.balanced or job.max_machines
-        return best if is_bound or not limits.are_rings else self._faster_division(best, divisions)
+        return best if is_bound or not limits.native.are_rings else self._faster_division(best, divisions)
 
     def _compares_divisions(self, limits: bounds.MachineLimits, offers: Offers) -> bool:
         """Return True if divisions among these machines are few, and may be faster or prove something."""
@@ -409,7 +404,7 @@ class _Mapper:
             is_cheap = work <= _MOST_PROVEN and len(offers) == len(self._offers)
         else:
             is_cheap = work <= _MOST_DIVISIONS
-        return is_cheap and (limits.are_rings or limits.are_groups)
+        return is_cheap and (limits.native.are_rings or limits.native.are_groups)
 
     def _faster_division(self, best: Mapped, divisions: Divisions) -> Mapped:
         """Return a division if it is faster than the best mapping by more than the slack."""
@@ -459,7 +454,7 @@ class _Mapper:
         if not tree.has_room_for(len(gang.units)):
             return None
         job, rates = self._request.job, self._timing.rates
-        least = bounds.least_seconds(job, gang.units, gang.pairs, self._rooms, self._view, rates)
+        least = bounds.least_seconds(job, gang.units, self._rooms, self._view, rates)
         found = self._searched(gang, tree, least.of_whole, share)
         if found is None:
             return None
@@ -501,7 +496,7 @@ class _Mapper:
             moves=_moves(exchanges),
             others_of_tree=()
             if self._others is None
-            else tree.others(self._others, _largest_flows(job, units)),
+            else tree.others(self._others, bounds.largest_flows(job, units)),
             timeout=self._countdown.half,
         )
 
@@ -587,23 +582,8 @@ def _heaviest_first(job: JobGraph) -> list[str]:
 
 def _are_whole(units: Ints, groups: Sequence[Sequence[int]]) -> bool:
     """Return True if each group has all tasks or none of every unit."""
-    unit_of = bounds.unit_of_tasks(units)
+    unit_of = unit_of_tasks(units)
     return all(len(np.unique(unit_of[list(group)])) * units.shape[1] == len(group) for group in groups)
-
-
-def _largest_flows(job: JobGraph, units: Ints) -> list[float]:
-    """Return the GB of the largest flow in one direction in each dimension; those inside an item do not count."""
-    unit_of = bounds.unit_of_tasks(units)
-    found: list[float] = []
-    for batches in job.traffic.values():
-        largest = 0.0
-        for batch in batches:
-            items = unit_of[batch.tasks]
-            carried = batch.carried[(items != items[:, :1]).any(axis=1)]
-            share = 1.0 if batch.kind in RING_KINDS else 0.5
-            largest = max(largest, share * float(carried.max(initial=0.0)))
-        found.append(largest)
-    return found
 
 
 # ---- groups ----------------------------------------------------------------------------------------------------
@@ -650,7 +630,7 @@ def _with_idle_uplinks(
     levels = [level.name for level in chain_of(request, view)]
     named = {level for group in job.groups for level in (group.within, group.prefer)}
     inner = max((i for i, name in enumerate(levels) if name in named), default=-1) + 1
-    largest = [max(_largest_flows(job, units), default=0.0)]
+    largest = [max(bounds.largest_flows(job, units), default=0.0)]
     gigabytes = np.zeros(view.cluster.topology.num_machines)
     for name in levels[:inner]:
         gigabytes += others_on_uplinks(view.cluster.topology, name, others, largest)[0]
@@ -667,7 +647,7 @@ def _widths(job: JobGraph, units: Ints, levels: Sequence[PlacedLevel], parts: Se
     return [
         *(len(np.unique(level.codes[machine_of])) for level in levels),
         *(len(np.unique(domains[level][machine_of[tasks]])) for tasks, level in together),
-        len(np.unique(bounds.unit_of_tasks(units) * len(levels[0].codes) + machine_of)),
+        len(np.unique(unit_of_tasks(units) * len(levels[0].codes) + machine_of)),
     ]
 
 

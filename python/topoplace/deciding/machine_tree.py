@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _core, kernels
 from topoplace.collective.networks import domains_of
-from topoplace.deciding import bounds
 from topoplace.engine.gangs.division import Part
 from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels, preferred_of, required_of
 from topoplace.engine.machines.machine_class import Mask
@@ -84,7 +83,16 @@ def gang_machines(topology: Topology) -> _core.GangMachines:
     )
 
 
-def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> bounds.Rooms:
+class Rooms(NamedTuple):
+    """The number of tasks of a job that can be in one domain, and the ports between tasks in different domains."""
+
+    native: _core.GangRoom
+    """By depth: the whole, each level from the outermost to the machines."""
+    own_class: list[int]
+    """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
+
+
+def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> Rooms:
     """Return the room for tasks in each domain of the machines of these offers."""
     topology, levels = view.cluster.topology, chain_of(request, view)[:0:-1]
     native = _core.GangRoom(
@@ -97,13 +105,20 @@ def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> bounds.R
     names = {level.name for level in levels}
     are_known = all(level.name in names for level in switched_levels(topology))
     classes = _own_classes(topology, levels) if are_known else [1] * (len(levels) + 1)
-    return bounds.Rooms(native, classes, topology.derived(Ports))
+    return Rooms(native, classes)
 
 
 def _own_classes(topology: Topology, levels: Sequence[PlacedLevel]) -> list[int]:
     """Return the class of ports at each depth, 1 for NVLinks; levels: those around machines, the outermost first."""
     switched = {level.name for level in switched_levels(topology)}
     return [0, *(int(level.name in switched) for level in levels)]
+
+
+def unit_of_tasks(units: Ints) -> Ints:
+    """Return (n,) the unit of each task; units: (u, t)."""
+    unit_of = np.empty(units.size, np.int64)
+    unit_of[units] = np.arange(len(units))[:, None]
+    return unit_of
 
 
 class MachineTree:
@@ -174,7 +189,7 @@ class MachineTree:
 
     def confined(self, job: JobGraph, units: Ints, start: Ints) -> Ints:
         """Return (u,) the depth of the domain that each unit may not leave, so that groups stay together."""
-        unit_of = bounds.unit_of_tasks(units)
+        unit_of = unit_of_tasks(units)
         depth_of = {level.name: depth for depth, level in enumerate(self._levels, 1)}
         domain_of = {level.name: level.domains[self._machines] for level in self._levels}
         found = np.zeros(len(units), np.int64)
