@@ -41,7 +41,8 @@ std::unique_ptr<GangLimits> make_limits(const std::array<std::pair<double, doubl
                             .gpus = &gpus,
                             .machines = std::move(machines),
                             .class_of = as_span(class_of)};
-    for (std::size_t i = 0; i < entries.size(); ++i) params.entries[i] = {entries[i].first, entries[i].second};
+    for (std::size_t i = 0; i < entries.size(); ++i)
+        params.entries[i] = {entries[i].first, entries[i].second};
     require(check(params));
     return std::make_unique<GangLimits>(params);
 }
@@ -55,8 +56,7 @@ decide::Units to_units(const CollectivesHandle& job, const Numbers& units) {
 
 ExchangeColumns exchanges_of(const CollectivesHandle& job, const Numbers& units, bool rings) {
     const decide::Units of = to_units(job, units);
-    auto found =
-        without_gil<decide::Exchanges>([&] { return decide::exchanges_of(job.view(), of, rings); });
+    auto found = without_gil<decide::Exchanges>([&] { return decide::exchanges_of(job.view(), of, rings); });
     return {std::move(found.phase_ends), to_row(std::move(found.from)), to_row(std::move(found.to)),
             to_row(std::move(found.gigabytes))};
 }
@@ -86,7 +86,8 @@ std::unique_ptr<MachineLimits> make_machine_limits(const GangLimits& limits, con
     require(check(room, own_class));
     return without_gil<std::unique_ptr<MachineLimits>>([&] {
         WorkMeter meter(to_stop_condition({}));
-        return std::make_unique<MachineLimits>(limits, room, own_class, job.view(), of, machine_groups, meter);
+        return std::make_unique<MachineLimits>(limits, room, own_class, job.view(), of, machine_groups,
+                                               meter);
     });
 }
 
@@ -97,6 +98,8 @@ py::array_t<double> of_counts(const MachineLimits& limits, std::int64_t most) {
 }
 
 py::array_t<double> of_sets(const MachineLimits& limits, std::int32_t machine) {
+    if (machine < 0 || machine >= limits.num_machines())
+        throw std::invalid_argument("machine = " + std::to_string(machine) + ": there is no such machine");
     return to_row(without_gil<std::vector<double>>([&] {
         WorkMeter meter(to_stop_condition({}));
         return limits.of_sets(machine, meter);
@@ -136,7 +139,8 @@ void register_gang_bounds(py::module_& module) {
         .def_property_readonly("are_rings", &MachineLimits::are_rings)
         .def("of_counts", &of_counts, py::arg("most"), "The least seconds with 0..most units on a machine.")
         .def("of_sets", &of_sets, py::arg("machine"),
-             "The least seconds with tasks on each set of a machine's GPUs; empty if only their number counts.");
+             "The least seconds with tasks on each set of a machine's GPUs; empty if only their number "
+             "counts.");
     module.def("exchanges_of", &exchanges_of, py::arg("job"), py::arg("units"), py::arg("rings"));
     module.def("largest_flows", &largest_flows, py::arg("job"), py::arg("units"));
     module.def("least_seconds", &least_seconds, py::arg("limits"), py::arg("room"), py::arg("own_class"),

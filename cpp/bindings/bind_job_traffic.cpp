@@ -37,10 +37,9 @@ std::unique_ptr<CollectivesHandle> make_collectives(const Longs& phase_ends, con
                                                     const Longs& ends, const Ints& tasks,
                                                     const Reals& gigabytes, const Reals& received,
                                                     const Longs& batch_ends) {
-    return std::make_unique<CollectivesHandle>(CollectivesHandle{copy_of(phase_ends), copy_of(ends),
-                                                                 copy_of(kinds), copy_of(tasks),
-                                                                 copy_of(gigabytes), copy_of(received),
-                                                                 copy_of(batch_ends)});
+    return std::make_unique<CollectivesHandle>(
+        CollectivesHandle{copy_of(phase_ends), copy_of(ends), copy_of(kinds), copy_of(tasks),
+                          copy_of(gigabytes), copy_of(received), copy_of(batch_ends)});
 }
 
 // places: machine, local, domain, adapter, rail, near, switches. rings: switched, reduced, most_reduced.

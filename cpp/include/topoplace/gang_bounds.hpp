@@ -102,6 +102,7 @@ class MachineLimits {
     bool are_groups() const { return are_groups_; }
     // Units are tasks, and each collective is a ring of all, which leaves machines in channels.
     bool are_rings() const { return are_rings_; }
+    std::int32_t num_machines() const { return limits_.gpus.size(); }
 
     // If a machine has `count` units, which are whole chains or exchange with other machines, and other
     // machines have the rest; 0 for none.
@@ -116,11 +117,11 @@ class MachineLimits {
     struct Leaving {
         double least = 0.0;  // GB
         bool is_ring = false;
-        bool are_chains = false;           // not in rings: each joins the units of a chain
-        bool have_one_of_each = false;     // rings: of each chain, one unit at most
-        std::int64_t size = 0;             // tasks of a ring; 0 where nothing is known to leave
-        std::int64_t together = 0;         // tasks of a ring in one unit, at most
-        std::int64_t rings = 0;            // that pass a unit, at least
+        bool are_chains = false;        // not in rings: each joins the units of a chain
+        bool have_one_of_each = false;  // rings: of each chain, one unit at most
+        std::int64_t size = 0;          // tasks of a ring; 0 where nothing is known to leave
+        std::int64_t together = 0;      // tasks of a ring in one unit, at most
+        std::int64_t rings = 0;         // that pass a unit, at least
     };
     // The units of each chain in which they exchange, other than in rings, chain after chain.
     struct Chains {

@@ -10,9 +10,9 @@ namespace topoplace::decide {
 
 struct Batch {
     traffic::Kind kind = traffic::Kind::kSends;
-    std::size_t size = 0;                    // tasks of each collective
-    std::span<const std::int32_t> tasks{};   // collective after collective
-    std::span<const double> gigabytes{};     // of each collective
+    std::size_t size = 0;                   // tasks of each collective
+    std::span<const std::int32_t> tasks{};  // collective after collective
+    std::span<const double> gigabytes{};    // of each collective
 
     std::size_t count() const { return gigabytes.size(); }
     std::span<const std::int32_t> row(std::size_t i) const { return tasks.subspan(i * size, size); }

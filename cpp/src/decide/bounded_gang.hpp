@@ -11,9 +11,8 @@ namespace topoplace::decide {
 inline constexpr double kRoundedDown = 1 - 1e-9;
 
 struct BoundedGang {
-    BoundedGang(const GangLimits& limits_of, const GangRoom& room_of,
-                std::span<const std::int32_t> classes, const traffic::JobCollectives& collectives,
-                const Units& of_tasks)
+    BoundedGang(const GangLimits& limits_of, const GangRoom& room_of, std::span<const std::int32_t> classes,
+                const traffic::JobCollectives& collectives, const Units& of_tasks)
         : limits(limits_of),
           room(room_of),
           own_class(classes),
@@ -25,7 +24,8 @@ struct BoundedGang {
     // GB/s of a unit of tasks in exchanges that meet at this depth or further out, at most.
     double fastest(std::size_t depth, std::int64_t unit = 1) const {
         double most = 0.0;
-        for (const std::int32_t one : own_class.first(depth)) most = std::max(most, limits.of_unit(one, unit));
+        for (const std::int32_t one : own_class.first(depth))
+            most = std::max(most, limits.of_unit(one, unit));
         return most;
     }
     std::int64_t num_tasks() const { return static_cast<std::int64_t>(units.tasks.size()); }

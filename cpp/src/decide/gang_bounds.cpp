@@ -25,8 +25,7 @@ double least_of_crossing_pairs(const BoundedGang& gang, const Phase& phase) {
         const bool are_many = are_apart(batch, gang.unit_of.size());
         const auto count = are_many ? static_cast<std::int64_t>(batch.count()) : 1;
         for (std::size_t depth = 1; depth < gang.room.tasks.size(); ++depth) {
-            const auto fit =
-                groups_that_fit(gang.room.tasks[depth], static_cast<std::int64_t>(batch.size));
+            const auto fit = groups_that_fit(gang.room.tasks[depth], static_cast<std::int64_t>(batch.size));
             if (fit >= count) continue;
             const double crossing = fit > 0 ? batch.least() : batch.most();
             least = std::max(least, crossing / 2 / gang.fastest(depth));

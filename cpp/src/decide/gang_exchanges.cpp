@@ -58,7 +58,8 @@ Fault check(const traffic::JobCollectives& job, const Units& units) {
     for (std::size_t i = 0; i < count; ++i) {
         const std::int32_t task = units.tasks[i];
         const bool is_new = task >= 0 && index(task) < count && !seen[index(task)];
-        if (!is_new) return "units[" + std::to_string(i) + "] = " + std::to_string(task) + ": not each task once";
+        if (!is_new)
+            return "units[" + std::to_string(i) + "] = " + std::to_string(task) + ": not each task once";
         seen[index(task)] = true;
     }
     return traffic::check(job, count);

@@ -54,8 +54,8 @@ Fault check(const GangLimitsParams& params) {
     for (std::size_t i = 0; i < params.class_of.size(); ++i) {
         const std::int32_t one = params.class_of[i];
         const auto own = params.gpus->gpus_of(static_cast<std::int32_t>(i)).size();
-        const bool is_right = one >= 0 && index(one) < params.machines.size() &&
-                              params.machines[index(one)]->num_gpus() == own;
+        const bool is_right =
+            one >= 0 && index(one) < params.machines.size() && params.machines[index(one)]->num_gpus() == own;
         if (!is_right)
             return "class_of[" + std::to_string(i) + "] = " + std::to_string(one) + ": no machine of " +
                    std::to_string(own) + " GPUs";

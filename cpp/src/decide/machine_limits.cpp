@@ -27,7 +27,9 @@ std::vector<std::int32_t> different_owners(const BoundedGang& gang, const Batch&
     std::vector<std::span<const std::int32_t>> rows;
     for (std::size_t i = 0; i < batch.count(); ++i)
         rows.push_back(std::span(owners).subspan(i * batch.size, batch.size));
-    const auto is_less = [](auto one, auto other) { return std::ranges::lexicographical_compare(one, other); };
+    const auto is_less = [](auto one, auto other) {
+        return std::ranges::lexicographical_compare(one, other);
+    };
     const auto is_equal = [](auto one, auto other) { return std::ranges::equal(one, other); };
     std::ranges::sort(rows, is_less);
     rows.erase(std::unique(rows.begin(), rows.end(), is_equal), rows.end());

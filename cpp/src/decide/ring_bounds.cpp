@@ -72,7 +72,8 @@ double least_by_all_ports(const BoundedGang& gang, const Phase& phase, WorkMeter
     for (const Batch& batch : phase) {
         double fastest = gang.limits.most_of_a_gpu;
         const auto size = static_cast<std::int64_t>(batch.is_ring() ? batch.size : 0);
-        for (std::int64_t n = 2; n <= size; ++n) fastest = std::max(fastest, most_inside(gang, batch, n, meter));
+        for (std::int64_t n = 2; n <= size; ++n)
+            fastest = std::max(fastest, most_inside(gang, batch, n, meter));
         const double one_way = batch.is_ring() ? batch.most() : batch.most() / 2;
         if (fastest > 0.0) least = std::max(least, one_way / fastest);
     }

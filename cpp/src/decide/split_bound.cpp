@@ -38,7 +38,8 @@ double least_of_one_divided(const GangLimits& limits, const Batch& batch) {
     const auto most = static_cast<double>(batch.size / 2);
     double fastest = 0.0;
     for (const GangLimitsParams::Entry& one : limits.entries)
-        fastest = std::max(fastest, batch.is_ring() ? std::min(most * one.of_gpu, one.of_machine) : one.of_gpu);
+        fastest =
+            std::max(fastest, batch.is_ring() ? std::min(most * one.of_gpu, one.of_machine) : one.of_gpu);
     return batch.is_ring() ? batch.least() / fastest : batch.least() / 2 / fastest;
 }
 

@@ -54,11 +54,13 @@ Fault check_batches(const JobCollectives& job) {
     std::size_t next = 0, phase = 0;
     for (std::size_t i = 0; i < job.batch_ends.size(); ++i) {
         const std::size_t first = next, end = static_cast<std::size_t>(job.batch_ends[i]);
-        while (phase < job.phase_ends.size() && job.phase_ends[phase] <= static_cast<std::int64_t>(first)) ++phase;
+        while (phase < job.phase_ends.size() && job.phase_ends[phase] <= static_cast<std::int64_t>(first))
+            ++phase;
         const auto is_alike = [&](std::size_t one) {
             return job.kinds[one] == job.kinds[first] && job.size_of(one) == job.size_of(first);
         };
-        for (; next < end && is_alike(next); ++next) {}
+        for (; next < end && is_alike(next); ++next) {
+        }
         if (first == end || next < end || static_cast<std::int64_t>(end) > job.phase_ends[phase])
             return wrong("batch_ends", i, job.batch_ends[i], "no run of collectives that are alike");
     }

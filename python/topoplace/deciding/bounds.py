@@ -92,9 +92,7 @@ def machine_limits(
 
 def _asked(
     job: JobGraph, units: Ints, rooms: Rooms, view: ClusterView, rates: Rates | str
-) -> tuple[
-    _core.GangLimits, _core.GangRoom, list[int], _core.JobCollectives, NDArray[np.int32], bool
-]:
+) -> tuple[_core.GangLimits, _core.GangRoom, list[int], _core.JobCollectives, NDArray[np.int32], bool]:
     return (
         gang_limits(view.cluster.topology, rates),
         rooms.native,

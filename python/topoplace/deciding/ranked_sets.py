@@ -23,7 +23,6 @@ from topoplace.topology.links.nccl_rates import Rates
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
-    from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
