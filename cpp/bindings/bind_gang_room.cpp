@@ -10,14 +10,9 @@
 #include "convert.hpp"
 #include "handles.hpp"
 #include "register.hpp"
-#include "topoplace/gang_room.hpp"
 #include "topoplace/gang_tree.hpp"
 
 namespace py = pybind11;
-
-template <>
-class pybind11::detail::type_caster<topoplace::decide::GangRoom>
-    : public topoplace::bindings::HandleCaster<topoplace::decide::GangRoom> {};
 
 namespace topoplace::bindings {
 namespace {

@@ -35,10 +35,11 @@ std::vector<T> copy_of(const Array<T>& array) {
 
 std::unique_ptr<CollectivesHandle> make_collectives(const Longs& phase_ends, const Flags& kinds,
                                                     const Longs& ends, const Ints& tasks,
-                                                    const Reals& gigabytes, const Reals& received) {
-    return std::make_unique<CollectivesHandle>(CollectivesHandle{copy_of(phase_ends), copy_of(ends),
-                                                                 copy_of(kinds), copy_of(tasks),
-                                                                 copy_of(gigabytes), copy_of(received)});
+                                                    const Reals& gigabytes, const Reals& received,
+                                                    const Longs& batch_ends) {
+    return std::make_unique<CollectivesHandle>(
+        CollectivesHandle{copy_of(phase_ends), copy_of(ends), copy_of(kinds), copy_of(tasks),
+                          copy_of(gigabytes), copy_of(received), copy_of(batch_ends)});
 }
 
 // places: machine, local, domain, adapter, rail, near, switches. rings: switched, reduced, most_reduced.
@@ -115,7 +116,7 @@ void register_job_traffic(py::module_& module) {
     py::class_<CollectivesHandle>(module, "JobCollectives", "What the tasks of a job exchange.")
         .def(py::init(&make_collectives), py::arg("phase_ends").noconvert(), py::arg("kinds").noconvert(),
              py::arg("ends").noconvert(), py::arg("tasks").noconvert(), py::arg("gigabytes").noconvert(),
-             py::arg("received").noconvert());
+             py::arg("received").noconvert(), py::arg("batch_ends").noconvert());
     py::class_<CollectiveNetwork>(module, "CollectiveNetwork", "Ports, and the rings among their vertices.")
         .def(py::init(&make_collective_network), py::keep_alive<1, 2>(), py::keep_alive<1, 7>(),
              py::arg("network"), py::arg("places"), py::arg("rings"), py::arg("has_links").noconvert(),

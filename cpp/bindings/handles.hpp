@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "topoplace/gang_bounds.hpp"
 #include "topoplace/gang_search.hpp"
 #include "topoplace/job_traffic.hpp"
 #include "topoplace/machine_conditions.hpp"
@@ -17,8 +18,11 @@ struct CollectivesHandle {
     std::vector<std::uint8_t> kinds;
     std::vector<std::int32_t> tasks;
     std::vector<double> gigabytes, received;
+    std::vector<std::int64_t> batch_ends;
 
-    traffic::JobCollectives view() const { return {phase_ends, kinds, ends, tasks, gigabytes, received}; }
+    traffic::JobCollectives view() const {
+        return {phase_ends, kinds, ends, tasks, gigabytes, received, batch_ends};
+    }
 };
 
 // Machines, the kind of each, the most tasks of each, (kinds, bytes) usable GPUs as bits.
@@ -64,3 +68,6 @@ class pybind11::detail::type_caster<topoplace::decide::GangLevels>
 template <>
 class pybind11::detail::type_caster<topoplace::decide::GangTopology>
     : public topoplace::bindings::HandleCaster<topoplace::decide::GangTopology> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::GangRoom>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::GangRoom> {};

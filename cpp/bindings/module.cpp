@@ -49,6 +49,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_tree_mapping(module);
     topoplace::bindings::register_gang_mapping(module);
     topoplace::bindings::register_gang_room(module);
+    topoplace::bindings::register_gang_bounds(module);
     topoplace::bindings::register_mapping(module);
     topoplace::bindings::register_groups(module);
     topoplace::bindings::register_divisions(module);

@@ -13,6 +13,7 @@ void register_divisions(pybind11::module_& module);
 void register_flow(pybind11::module_& module);
 void register_flow_network(pybind11::module_& module);
 void register_fragmentation(pybind11::module_& module);
+void register_gang_bounds(pybind11::module_& module);
 void register_gang_mapping(pybind11::module_& module);
 void register_gang_room(pybind11::module_& module);
 void register_gang_search(pybind11::module_& module);

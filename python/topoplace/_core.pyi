@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangLevels', 'GangMachines', 'GangRoom', 'GangTopology', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'enumerate_subgraphs', 'flows_of', 'gang_tree', 'grade', 'least_max_flow', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'search_gang', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangLevels', 'GangLimits', 'GangMachines', 'GangRoom', 'GangTopology', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineLimits', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'enumerate_subgraphs', 'exchanges_of', 'flows_of', 'gang_tree', 'grade', 'largest_flows', 'least_if_split', 'least_max_flow', 'least_seconds', 'least_seconds_of_one', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'search_gang', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -132,7 +132,7 @@ class JobCollectives:
     """
     What the tasks of a job exchange.
     """
-    def __init__(self, phase_ends: numpy.typing.NDArray[numpy.int64], kinds: numpy.typing.NDArray[numpy.uint8], ends: numpy.typing.NDArray[numpy.int64], tasks: numpy.typing.NDArray[numpy.int32], gigabytes: numpy.typing.NDArray[numpy.float64], received: numpy.typing.NDArray[numpy.float64]) -> None:
+    def __init__(self, phase_ends: numpy.typing.NDArray[numpy.int64], kinds: numpy.typing.NDArray[numpy.uint8], ends: numpy.typing.NDArray[numpy.int64], tasks: numpy.typing.NDArray[numpy.int32], gigabytes: numpy.typing.NDArray[numpy.float64], received: numpy.typing.NDArray[numpy.float64], batch_ends: numpy.typing.NDArray[numpy.int64]) -> None:
         ...
 class CollectiveNetwork:
     """
@@ -214,6 +214,32 @@ class GangRoom:
         """
         (d,) the most tasks in each domain of rings.
         """
+class GangLimits:
+    """
+    What limits gangs on a topology.
+    """
+    def __init__(self, entries: typing.Annotated[collections.abc.Sequence[tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex]], "FixedSize(2)"], most_of_a_gpu: typing.SupportsFloat | typing.SupportsIndex, has_relays: bool, join_machines: bool, switched: tuple[typing.SupportsFloat | typing.SupportsIndex, bool], reducing: tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex], gpus: GangMachines, machines: collections.abc.Sequence[Machine], class_of: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> None:
+        ...
+class MachineLimits:
+    """
+    Bounds by what one machine has of a gang.
+    """
+    def __init__(self, limits: GangLimits, room: GangRoom, own_class: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], job: JobCollectives, units: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], machine_groups: bool) -> None:
+        ...
+    def of_counts(self, most: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
+        """
+        The least seconds with 0..most units on a machine.
+        """
+    def of_sets(self, machine: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
+        """
+        The least seconds with tasks on each set of a machine's GPUs; empty if only their number counts.
+        """
+    @property
+    def are_groups(self) -> bool:
+        ...
+    @property
+    def are_rings(self) -> bool:
+        ...
 class TargetDistance:
     """
     Distances between the vertices of a target.
@@ -582,7 +608,7 @@ class GangTopology:
     """
     What is known of a topology before any gang asks.
     """
-    def __init__(self, machines: GangMachines, network: CollectiveNetwork, classes: collections.abc.Sequence[Machine], class_of: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], adapter_speed: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], nvlink_speed: typing.Annotated[numpy.typing.ArrayLike, numpy.float64]) -> None:
+    def __init__(self, limits: GangLimits, network: CollectiveNetwork, adapter_speed: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], nvlink_speed: typing.Annotated[numpy.typing.ArrayLike, numpy.float64]) -> None:
         """
         Speeds: (m,) mean GB/s per GPU of each machine, of adapters and of NVLinks into switches.
         """
@@ -590,7 +616,7 @@ class GangLevels:
     """
     The levels of domains around machines, and their uplinks.
     """
-    def __init__(self, topology: GangTopology, levels: collections.abc.Sequence[tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], bool]]) -> None:
+    def __init__(self, topology: GangTopology, levels: collections.abc.Sequence[tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], bool]], meet_anywhere: bool) -> None:
         """
         The outermost level first, machines last. Of each: (m,) domains of machines in the tree, (m,) domains without cuts, (m,) GB/s of uplinks, (k, 2) machines and uplinks, and whether NVLinks join the machines of a domain.
         """
@@ -640,6 +666,8 @@ def divide(units: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], t
     ...
 def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
     ...
+def exchanges_of(job: JobCollectives, units: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], rings: bool) -> tuple[list[int], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64]]:
+    ...
 def flows_of(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool) -> tuple[list[int], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], list[tuple[float, int, int, bool]]]:
     ...
 def gang_tree(machines: GangMachines, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], codes: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int64]]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32]]:
@@ -648,10 +676,18 @@ def gang_tree(machines: GangMachines, offers: tuple[typing.Annotated[numpy.typin
     """
 def grade(seconds: typing.SupportsFloat | typing.SupportsIndex, slack: typing.SupportsFloat | typing.SupportsIndex) -> float:
     ...
+def largest_flows(job: JobCollectives, units: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> list[float]:
+    ...
+def least_if_split(limits: GangLimits, job: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool) -> float:
+    ...
 def least_max_flow(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, list[int], bool, int]:
     """
     Value, side, complete, flows.
     """
+def least_seconds(limits: GangLimits, room: GangRoom, own_class: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], job: JobCollectives, units: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], machine_groups: bool) -> tuple[float, float]:
+    ...
+def least_seconds_of_one(limits: GangLimits, job: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool) -> float:
+    ...
 def list_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64], limit: typing.SupportsFloat | typing.SupportsIndex, most: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> list[tuple[float, float, int, list[tuple[int, int]]]] | None:
     ...
 def map_gang(network: CollectiveNetwork, job: JobCollectives, tree: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], items: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], gang: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], others: typing.Any, least_seconds: typing.SupportsFloat | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, work: typing.SupportsInt | typing.SupportsIndex, moves: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[bool, numpy.typing.NDArray[numpy.int32], float, float, bool, int]:
@@ -680,9 +716,9 @@ def result_fields() -> dict[str, tuple[str, ...]]:
     ...
 def search_capacity(problem: CapacityTables, num_nodes: typing.SupportsInt | typing.SupportsIndex, start: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]]]], price_steps: typing.SupportsInt | typing.SupportsIndex, rounds: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None, max_nodes: typing.SupportsInt | typing.SupportsIndex | None) -> CapacityAnswer:
     ...
-def search_gang(topology: GangTopology, levels: GangLevels, conditions: MachineConditions, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], most: typing.SupportsInt | typing.SupportsIndex, items: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], start: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], bool, bool, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]], collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], others: typing.Any, times: tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex, bool, typing.SupportsFloat | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float] | None:
+def search_gang(topology: GangTopology, levels: GangLevels, conditions: MachineConditions, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], most: typing.SupportsInt | typing.SupportsIndex, units: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], machine_groups: bool, start: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], bool, bool, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]], collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], others: typing.Any, times: tuple[typing.SupportsFloat | typing.SupportsIndex, bool, typing.SupportsFloat | typing.SupportsIndex], timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float] | None:
     """
-    The GPU of each task, and seconds beside the others; None without room.
+    The GPU of each task, seconds beside the others, and the least seconds; None without room.
     """
 def set_deadline(seconds: typing.SupportsFloat | typing.SupportsIndex | None) -> None:
     """

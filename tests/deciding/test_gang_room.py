@@ -13,7 +13,7 @@ from hypothesis import given
 import topoplace as tp
 from topoplace import LinkKind, _core
 from topoplace.collective.networks import domains_of
-from topoplace.deciding.machine_tree import MachineTree, chain_of, gang_machines, rooms_of
+from topoplace.deciding.machine_tree import chain_of, gang_machines, gpus_of, rooms_of
 from topoplace.engine.gangs.offers import Offers, offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members
@@ -45,26 +45,22 @@ def offered(draw: st.DrawFn) -> tuple[JobRequest, ClusterView, Offers]:
     return request, view, offers.at(np.array(chosen, np.int64))
 
 
-@given(offered(), st.integers(1, 8))
+@given(offered())
 def test_leaves_are_machines_in_the_order_of_their_domains(
-    case: tuple[JobRequest, ClusterView, Offers], unit: int
+    case: tuple[JobRequest, ClusterView, Offers],
 ) -> None:
     request, view, offers = case
     if not len(offers):
         return
     levels = chain_of(request, view)[::-1]
-    paths = {one.machine: tuple(int(level.codes[one.machine]) for level in levels) for one in offers}
-    order = sorted(paths, key=paths.__getitem__)
-    tree = MachineTree(request, offers, view, unit)
     by_machine = {one.machine: one for one in offers}
-    usable = [by_machine[machine].gpus_for(by_machine[machine].max_tasks) for machine in order]
+    order = sorted(by_machine, key=lambda machine: [int(level.codes[machine]) for level in levels])
     gpus = [
-        [view.classes.gpus_of[one][gpu] for gpu in members(mask)]
-        for one, mask in zip(order, usable, strict=True)
+        view.classes.gpus_of[machine][gpu]
+        for machine in order
+        for gpu in members(by_machine[machine].gpus_for(by_machine[machine].max_tasks))
     ]
-    assert tree.gpus.tolist() == [gpu for own in gpus for gpu in own]
-    most = 1 if request.anti_affine else request.size
-    assert tree.room.tolist() == [min(len(own), most) // unit for own in gpus]
+    assert gpus_of(request, offers, view).tolist() == gpus
 
 
 @given(offered(), st.integers(2, 40))

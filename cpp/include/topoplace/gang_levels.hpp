@@ -31,8 +31,9 @@ Fault check(const GangLevelParams& level, std::int32_t machines, const ports::Po
 
 class GangLevels {
   public:
-    // levels: the outermost first, machines last, each of which passes `check`.
-    explicit GangLevels(std::span<const GangLevelParams> levels);
+    // levels: the outermost first, machines last, each of which passes `check`. meet_anywhere: tasks may meet
+    // in an NVLink domain that is none of these.
+    GangLevels(std::span<const GangLevelParams> levels, bool meet_anywhere);
 
     // Levels around machines, then machines themselves.
     std::size_t size() const { return levels_.size(); }
@@ -41,6 +42,8 @@ class GangLevels {
     LevelCodes codes() const;
     // Of each depth of the tree but that of machines: 1 where tasks that meet there use NVLinks, else 0.
     const std::vector<std::int32_t>& own_class() const { return own_class_; }
+    // The same for bounds: 1 wherever tasks may use NVLinks.
+    const std::vector<std::int32_t>& bound_class() const { return bound_class_; }
 
     // GB of others on the uplinks of a machine's domain, in the busier direction; each flow counts up to
     // `most` GB.
@@ -49,7 +52,7 @@ class GangLevels {
 
   private:
     std::vector<GangLevel> levels_;
-    std::vector<std::int32_t> own_class_;
+    std::vector<std::int32_t> own_class_, bound_class_;
 };
 
 }  // namespace topoplace::decide

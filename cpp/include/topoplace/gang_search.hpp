@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "topoplace/gang_bounds.hpp"
 #include "topoplace/gang_levels.hpp"
 #include "topoplace/gang_mapping.hpp"
 #include "topoplace/machine_sets.hpp"
@@ -18,12 +19,10 @@
 namespace topoplace::decide {
 
 struct GangTopologyParams {
-    const GangMachines* machines = nullptr;
+    const GangLimits* limits = nullptr;
     const traffic::CollectiveNetwork* network = nullptr;
-    std::vector<const Machine*> classes{};     // the different machines
-    std::span<const std::int32_t> class_of{};  // of each machine
-    std::span<const double> adapter_speed{};   // of each machine: mean GB/s of adapter per GPU
-    std::span<const double> nvlink_speed{};    // the same of NVLinks into switches
+    std::span<const double> adapter_speed{};  // of each machine: mean GB/s of adapter per GPU
+    std::span<const double> nvlink_speed{};   // the same of NVLinks into switches
 };
 
 // What is known of a topology before any gang asks.
@@ -33,13 +32,12 @@ class GangTopology {
     // What the parameters point to has to outlive it.
     explicit GangTopology(const GangTopologyParams& params);
 
+    const GangLimits& limits;
     const GangMachines& machines;
     const traffic::CollectiveNetwork& network;
-    const std::vector<const Machine*> classes;
-    const std::vector<std::int32_t> class_of;
     const std::vector<double> adapter_speed, nvlink_speed;
 
-    // The GPUs that `rank` found best for a part of a gang, as long as few are kept. Any thread may ask.
+    // The GPUs that were found best for a part of a gang, as long as few are kept. Any thread may ask.
     bool known(const std::string& key, Gpus& found) const;
     void keep(const std::string& key, const Gpus& found) const;
 
@@ -66,10 +64,8 @@ struct GangSearchParams {
     traffic::JobCollectives job{};
     std::span<const double> edges{};  // (e, 3) two tasks, the lower one first, and GB between them; sorted
     std::int32_t most = 1;            // tasks on one machine
-    std::span<const std::int32_t> tasks{};  // items x `unit_size`: those of each item, which are together
-    std::int32_t unit_size = 1;
-    tree_mapping::ItemParams items{};   // what items exchange
-    std::span<const double> largest{};  // of each phase: GB of the largest flow between items
+    Units units{};                    // are mapped as a whole
+    bool machine_groups = false;      // some group of tasks has to be within one machine
 
     std::span<const std::int32_t> start{};  // of each task: the machine from which to search; empty: unknown
     bool may_leave = true;                  // these machines
@@ -78,11 +74,9 @@ struct GangSearchParams {
     std::vector<std::size_t> whole{};       // levels of which one domain has all tasks
 
     const ports::FlowCounts* others = nullptr;
-    double least_of_whole = 0.0;  // no mapping takes less time
-    double least = 0.0;           // nor does any placement
-    double slack = 0.01;          // times that differ by no more count as equal
-    bool near_only = false;       // as in SetParams
-    double share = 1.0;           // of the usual work
+    double slack = 0.01;     // times that differ by no more count as equal
+    bool near_only = false;  // as in SetParams
+    double share = 1.0;      // of the usual work
     StopCondition stop{};
 };
 
@@ -90,6 +84,7 @@ struct GangFound {
     bool found = false;                // false: there is no room
     std::vector<std::int32_t> gpus{};  // of each task
     double seconds = 0.0;              // beside the others
+    double least = 0.0;                // no placement on the offered machines takes less
 };
 
 // What is out of range.

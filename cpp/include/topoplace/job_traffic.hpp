@@ -49,6 +49,9 @@ enum class Kind : std::uint8_t {
     kSends,   // the same between tasks in sequence
 };
 
+// Each task sends to the next one only.
+constexpr bool is_ring(Kind kind) { return kind <= Kind::kChain; }
+
 struct JobCollectives {
     std::span<const std::int64_t> phase_ends{};  // collectives of each phase and those before it
     std::span<const std::uint8_t> kinds{};       // of each collective
@@ -58,8 +61,12 @@ struct JobCollectives {
     // Of each entry of `tasks`: what it gets from each other task of its collective, where that differs; -1
     // where not. Empty: nowhere.
     std::span<const double> received{};
+    // Of each run of collectives of one kind and number of tasks: these and those before it. Empty: each
+    // collective is one.
+    std::span<const std::int64_t> batch_ends{};
 
     std::int64_t begin_of(std::size_t collective) const { return collective == 0 ? 0 : ends[collective - 1]; }
+    std::int64_t size_of(std::size_t collective) const { return ends[collective] - begin_of(collective); }
 };
 
 class CollectiveNetwork {
@@ -110,7 +117,8 @@ struct JobFlows {
     ports::Flows flows() const { return {from, to, there, back}; }
 };
 
-// The parameter, the index and the value that is out of range.
+// The collectives of a job of so many tasks: the parameter, the index and the value that is out of range.
+[[nodiscard]] Fault check(const JobCollectives& job, std::size_t num_tasks);
 [[nodiscard]] Fault check(const CollectiveNetwork& network, const JobCollectives& job,
                           std::span<const std::int32_t> vertex_of);
 

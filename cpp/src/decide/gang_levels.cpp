@@ -41,13 +41,14 @@ Fault check(const GangLevelParams& level, std::int32_t machines, const ports::Po
     return check_uplinks(level.uplinks, machines, network);
 }
 
-GangLevels::GangLevels(std::span<const GangLevelParams> levels) : own_class_{0} {
+GangLevels::GangLevels(std::span<const GangLevelParams> levels, bool meet_anywhere) : own_class_{0} {
     for (const GangLevelParams& one : levels) {
         levels_.push_back({copied(one.codes), copied(one.domains), copied(one.uplink), copied(one.uplinks),
                            one.is_switched});
         own_class_.push_back(one.is_switched ? 1 : 0);
     }
     own_class_.pop_back();  // that of machines
+    bound_class_ = meet_anywhere ? std::vector<std::int32_t>(own_class_.size(), 1) : own_class_;
 }
 
 LevelCodes GangLevels::codes() const {

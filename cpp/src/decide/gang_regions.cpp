@@ -74,7 +74,7 @@ class Regions {
         return found;
     }
 
-    std::int64_t size() const { return static_cast<std::int64_t>(params_.tasks.size()); }
+    std::int64_t size() const { return static_cast<std::int64_t>(params_.units.tasks.size()); }
     std::int64_t room_of(const std::vector<std::size_t>& members) const {
         return std::accumulate(members.begin(), members.end(), std::int64_t{0},
                                [&](std::int64_t sum, std::size_t i) { return sum + offers_.sizes[i]; });

@@ -39,7 +39,7 @@ class Tree {
         for (const std::int32_t offer : tree_.order) {
             machines.push_back(region.machines[index(offer)]);
             const std::int32_t most = std::min(region.sizes[index(offer)], params.most);
-            room.push_back(most / params.unit_size);
+            room.push_back(most / params.units.size);
         }
         uplink.push_back(0.0);
         each_domain([&](std::size_t level, std::int32_t machine) {
@@ -61,8 +61,8 @@ class Tree {
         for (std::size_t leaf = 0; leaf < machines.size(); ++leaf)
             leaf_of[machines[leaf]] = static_cast<std::int32_t>(leaf);
         std::vector<std::int32_t> found;
-        for (std::size_t i = 0; i < params_.tasks.size(); i += index(params_.unit_size)) {
-            const auto unit = params_.tasks.subspan(i, index(params_.unit_size));
+        for (std::size_t i = 0; i < params_.units.tasks.size(); i += index(params_.units.size)) {
+            const auto unit = params_.units.tasks.subspan(i, index(params_.units.size));
             const std::int32_t machine = params_.start[index(unit.front())];
             const auto leaf = leaf_of.find(machine);
             const bool is_together = std::ranges::all_of(
@@ -75,9 +75,10 @@ class Tree {
 
     // The depth of the domain that each item may not leave, so that tasks stay together.
     std::vector<std::int32_t> confined(std::span<const std::int32_t> start) const {
-        const std::size_t size = index(params_.unit_size);
-        std::vector<std::size_t> unit_of(params_.tasks.size());
-        for (std::size_t i = 0; i < params_.tasks.size(); ++i) unit_of[index(params_.tasks[i])] = i / size;
+        const std::size_t size = index(params_.units.size);
+        std::vector<std::size_t> unit_of(params_.units.tasks.size());
+        for (std::size_t i = 0; i < params_.units.tasks.size(); ++i)
+            unit_of[index(params_.units.tasks[i])] = i / size;
         std::vector<std::int32_t> found(start.size(), 0);
         for (const Together& one : params_.together) {
             const auto& domains = (*params_.levels)[one.level].domains;
@@ -99,7 +100,7 @@ class Tree {
     std::vector<double> others() const {
         std::vector<double> found;
         if (params_.others == nullptr) return found;
-        for (const double most : params_.largest) {
+        for (const double most : largest_flows(params_.job, params_.units)) {
             found.push_back(0.0);
             each_domain([&](std::size_t level, std::int32_t machine) {
                 found.push_back(params_.levels->others_on_uplinks(level, machine, *params_.others, most));
@@ -138,26 +139,38 @@ class Tree {
 
     void add_own(std::span<const double> speeds) {
         for (const std::int32_t machine : machines)
-            own.push_back(speeds[index(machine)] * static_cast<double>(params_.unit_size));
+            own.push_back(speeds[index(machine)] * static_cast<double>(params_.units.size));
     }
 };
 
 class Search {
   public:
-    explicit Search(const GangSearchParams& params) : params_(params) {}
+    explicit Search(const GangSearchParams& params)
+        : params_(params), exchanges_(exchanges_of(params.job, params.units, true)) {
+        const GangTopology& topology = *params.topology;
+        const GangRoom room =
+            gang_room(topology.machines, params.offers, params.levels->codes(), params.most);
+        has_room_ = room.tasks.front().front() >= static_cast<std::int64_t>(params.units.tasks.size());
+        WorkMeter meter(params.stop);
+        if (has_room_)
+            least_ = least_seconds(topology.limits, room, params.levels->bound_class(), params.job,
+                                   params.units, params.machine_groups, meter);
+    }
 
     GangFound run() const {
         GangFound best;
+        if (!has_room_) return best;
         for (const Region& region : regions_of(params_)) {
             best = faster(std::move(best), over(region));
             const bool is_enough = params_.whole.empty() || is_proven(best) || params_.stop.time_is_up();
             if (best.found && is_enough) break;
         }
+        best.least = least_.of_all;
         return best;
     }
 
   private:
-    bool is_proven(const GangFound& one) const { return one.seconds <= params_.least * (1 + kRounding); }
+    bool is_proven(const GangFound& one) const { return one.seconds <= least_.of_all * (1 + kRounding); }
 
     // The second if it is faster by more than the slack.
     GangFound faster(GangFound best, GangFound other) const {
@@ -165,7 +178,7 @@ class Search {
         return other.seconds * (1 + params_.slack) < best.seconds ? other : best;
     }
 
-    std::size_t items() const { return params_.tasks.size() / index(params_.unit_size); }
+    std::size_t items() const { return index(params_.units.count()); }
 
     GangFound over(const Region& region) const {
         const Tree tree(params_, region);
@@ -195,16 +208,16 @@ class Search {
         gang_mapping::GangParams params;
         params.network = &params_.topology->network;
         params.job = params_.job;
-        params.items = {.tree = tree.params(room), .items = params_.items, .moves = moves()};
-        params.items.items.start = start;
-        params.items.items.confined = confined;
-        params.items.items.others = others;
+        params.items = {.tree = tree.params(room),
+                        .items = {params_.units.count(), exchanges_.phase_ends, exchanges_.from,
+                                  exchanges_.to, exchanges_.gigabytes, start, confined, others},
+                        .moves = moves()};
         params.items.stop = half_of(params_.stop);
-        params.tasks = params_.tasks;
+        params.tasks = params_.units.tasks;
         params.leaf_ends = tree.place_ends();
         params.places = tree.places();
         params.others = params_.others;
-        params.least_seconds = params_.least_of_whole;
+        params.least_seconds = least_.of_whole;
         params.work = work(tree);
         return gang_mapping::map_gang(params);
     }
@@ -222,7 +235,7 @@ class Search {
 
     std::uint64_t moves() const {
         const auto count = static_cast<double>(items());
-        const double degree = std::max(1.0, 2.0 * static_cast<double>(params_.items.from.size()) / count);
+        const double degree = std::max(1.0, 2.0 * static_cast<double>(exchanges_.from.size()) / count);
         return static_cast<std::uint64_t>(
             std::min(kMoveWork * std::max(1.0, count / kManyItems) / degree, kMostMoves * count));
     }
@@ -236,6 +249,9 @@ class Search {
     }
 
     const GangSearchParams& params_;
+    Exchanges exchanges_;
+    bool has_room_ = false;
+    Least least_{};
 };
 
 Fault check_edges(std::span<const double> edges, double tasks) {
@@ -247,34 +263,13 @@ Fault check_edges(std::span<const double> edges, double tasks) {
     return std::nullopt;
 }
 
-Fault check_items(const GangSearchParams& params) {
-    const std::size_t tasks = params.tasks.size();
-    if (params.unit_size < 1 || params.most < 1 || tasks % index(std::max(params.unit_size, 1)) != 0)
-        return "tasks is not in rows of unit_size";
-    if (auto fault = traffic::check_range("tasks", params.tasks, 0, tasks)) return fault;
-    std::vector<std::uint8_t> seen(tasks, 0);
-    for (std::size_t i = 0; i < tasks; ++i) {
-        if (seen[index(params.tasks[i])]++ != 0)
-            return traffic::wrong("tasks", i, params.tasks[i], "listed twice");
-    }
-    if (index(params.items.num_items) != tasks / index(params.unit_size)) return "tasks has not all items";
-    const auto& items = params.items;
-    const std::size_t edges = items.from.size();
-    if (auto fault = traffic::check_ends("phase_ends", items.phase_ends, edges)) return fault;
-    if (auto fault = traffic::check_size("to", items.to.size(), edges)) return fault;
-    if (auto fault = traffic::check_size("gigabytes", items.gigabytes.size(), edges)) return fault;
-    if (auto fault = traffic::check_size("largest", params.largest.size(), items.phase_ends.size()))
-        return fault;
-    if (auto fault = traffic::check_range("from", items.from, 0, index(items.num_items))) return fault;
-    return traffic::check_range("to", items.to, 0, index(items.num_items));
-}
-
 Fault check_together(const GangSearchParams& params) {
     const std::size_t levels = params.levels->size();
     for (const Together& one : params.together) {
         if (one.level >= levels) return traffic::wrong("level", 0, one.level, "not a level");
         if (one.tasks.empty()) return "together has a group without tasks";
-        if (auto fault = traffic::check_range("together", one.tasks, 0, params.tasks.size())) return fault;
+        if (auto fault = traffic::check_range("together", one.tasks, 0, params.units.tasks.size()))
+            return fault;
     }
     for (std::size_t i = 0; i < params.whole.size(); ++i) {
         if (params.whole[i] >= levels) return traffic::wrong("whole", i, params.whole[i], "not a level");
@@ -285,24 +280,21 @@ Fault check_together(const GangSearchParams& params) {
 }  // namespace
 
 Fault GangTopology::check(const GangTopologyParams& params) {
-    const std::size_t count = index(params.machines->size());
-    if (auto fault = traffic::check_size("class_of", params.class_of.size(), count)) return fault;
-    if (auto fault = traffic::check_range("class_of", params.class_of, 0, params.classes.size()))
-        return fault;
-    for (std::size_t i = 0; i < count; ++i) {
-        const std::size_t gpus = params.machines->gpus_of(static_cast<std::int32_t>(i)).size();
-        if (params.classes[index(params.class_of[i])]->num_gpus() != gpus)
-            return traffic::wrong("class_of", i, params.class_of[i], "a class of other GPUs");
+    const GangLimits& limits = *params.limits;
+    const std::size_t count = index(limits.gpus.size());
+    for (std::int32_t machine = 0; machine < limits.gpus.size(); ++machine) {
+        if (limits.machine(machine).num_gpus() != limits.gpus.gpus_of(machine).size())
+            return traffic::wrong("class_of", index(machine), limits.class_of[index(machine)],
+                                  "a class of other GPUs");
     }
     if (auto fault = traffic::check_size("adapter_speed", params.adapter_speed.size(), count)) return fault;
     return traffic::check_size("nvlink_speed", params.nvlink_speed.size(), count);
 }
 
 GangTopology::GangTopology(const GangTopologyParams& params)
-    : machines(*params.machines),
+    : limits(*params.limits),
+      machines(params.limits->gpus),
       network(*params.network),
-      classes(params.classes),
-      class_of(params.class_of.begin(), params.class_of.end()),
       adapter_speed(params.adapter_speed.begin(), params.adapter_speed.end()),
       nvlink_speed(params.nvlink_speed.begin(), params.nvlink_speed.end()) {}
 
@@ -328,10 +320,10 @@ Fault check(const GangSearchParams& params) {
         return "levels are those of other machines";
     const std::size_t free = params.offers.machines.size() * params.free_bytes;
     if (auto fault = traffic::check_size("free", params.free.size(), free)) return fault;
-    if (auto fault = traffic::check_job(params.job, params.tasks.size())) return fault;
-    if (auto fault = check_edges(params.edges, static_cast<double>(params.tasks.size()))) return fault;
-    if (auto fault = check_items(params)) return fault;
-    const std::size_t start = params.start.empty() ? 0 : params.tasks.size();
+    if (params.most < 1) return traffic::wrong("most", 0, params.most, "below 1");
+    if (auto fault = check(params.job, params.units)) return fault;
+    if (auto fault = check_edges(params.edges, static_cast<double>(params.units.tasks.size()))) return fault;
+    const std::size_t start = params.start.empty() ? 0 : params.units.tasks.size();
     if (auto fault = traffic::check_size("start", params.start.size(), start)) return fault;
     if (params.others != nullptr && &params.others->network() != &topology.network.ports())
         return "others are flows of another network";

@@ -13,11 +13,10 @@
 namespace topoplace::decide {
 namespace {
 
-constexpr std::uint64_t kMostSets = 13'000;  // those of 8 of 16 GPUs
-constexpr std::size_t kMostGpus = 64;        // of a machine whose sets are all compared
-constexpr std::size_t kMostOptions = 16;     // that are examined once the time of sets is known
-constexpr std::size_t kMostAlike = 4;        // on a machine on which all GPUs are alike
-constexpr std::int32_t kAllOrders = 4;       // tasks of which `best_orders` tries all orders
+constexpr std::size_t kMostGpus = 64;     // of a machine whose sets are all compared
+constexpr std::size_t kMostOptions = 16;  // that are examined once the time of sets is known
+constexpr std::size_t kMostAlike = 4;     // on a machine on which all GPUs are alike
+constexpr std::int32_t kAllOrders = 4;    // tasks of which `best_orders` tries all orders
 constexpr std::int32_t kWholeGpu = 1000;
 // What counts, by its place in the order: the time, keys of a set, and what it takes from the free GPUs.
 constexpr std::size_t kLost = SetOption::kKeys - 1;

@@ -62,8 +62,8 @@ class PartGpus {
         std::vector<std::int64_t> ends;
         for (std::size_t i = 1; i <= kinds.size(); ++i) ends.push_back(static_cast<std::int64_t>(2 * i));
         const std::int64_t count = static_cast<std::int64_t>(kinds.size());
-        const bool is_whole = part.tasks.size() == params_.tasks.size();
-        SetParams sets{.machine = topology.classes[index(topology.class_of[index(machine)])],
+        const bool is_whole = part.tasks.size() == params_.units.tasks.size();
+        SetParams sets{.machine = &topology.limits.machine(machine),
                        .regions = {usable(offer)},
                        .free = free(offer, machine),
                        .slack = params_.slack,
@@ -110,7 +110,7 @@ class PartGpus {
 
     std::string key_of(std::int32_t machine, const SetParams& sets) const {
         std::string key;
-        const std::int32_t class_of = params_.topology->class_of[index(machine)];
+        const std::int32_t class_of = params_.topology->limits.class_of[index(machine)];
         const std::vector<std::uint8_t> free(sets.free.begin(), sets.free.end());
         append(key, std::span<const std::int32_t>(&class_of, 1));
         append(key, std::span(free));

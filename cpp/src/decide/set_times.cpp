@@ -13,10 +13,7 @@ namespace {
 
 constexpr std::int32_t kMostOrdered = 16;  // tasks of rings that are also ordered
 
-bool is_ring(std::uint8_t kind) {
-    const auto one = static_cast<traffic::Kind>(kind);
-    return one == traffic::Kind::kReduce || one == traffic::Kind::kRing || one == traffic::Kind::kChain;
-}
+bool is_ring(std::uint8_t kind) { return traffic::is_ring(static_cast<traffic::Kind>(kind)); }
 
 bool is_reduction(std::uint8_t kind) { return static_cast<traffic::Kind>(kind) == traffic::Kind::kReduce; }
 

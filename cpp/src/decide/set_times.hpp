@@ -9,6 +9,7 @@
 namespace topoplace::decide {
 
 inline constexpr double kNever = std::numeric_limits<double>::infinity();
+inline constexpr std::uint64_t kMostSets = 13'000;  // that are all compared: those of 8 of 16 GPUs
 
 // Rows of `size` GPUs, one after the other, ascending.
 struct Rows {

@@ -54,7 +54,7 @@ Fault check(const GangParams& params) {
                std::to_string(items) + " items";
     }
     if (auto fault = check_once("tasks", params.tasks, tasks)) return fault;
-    if (auto fault = traffic::check_job(params.job, tasks)) return fault;
+    if (auto fault = traffic::check(params.job, tasks)) return fault;
     return check_places(params, items == 0 ? 1 : tasks / items);
 }
 

@@ -29,8 +29,7 @@ Fault check_collective(const JobCollectives& job, std::size_t i) {
     if (job.kinds[i] > static_cast<std::uint8_t>(Kind::kSends)) {
         return wrong("kinds", i, int{job.kinds[i]}, "there is no such kind");
     }
-    if (job.ends[i] - job.begin_of(i) < 2)
-        return wrong("ends", i, job.ends[i], "a collective of fewer than two");
+    if (job.size_of(i) < 2) return wrong("ends", i, job.ends[i], "a collective of fewer than two");
     if (!is_amount(job.gigabytes[i])) return wrong("gigabytes", i, job.gigabytes[i], "not in 0..1e18");
     return job.received.empty() ? std::nullopt : check_received(job, i);
 }
@@ -44,6 +43,26 @@ Fault check_tasks(const JobCollectives& job, std::size_t num_tasks) {
         std::size_t& known = last[index(job.tasks[i])];
         if (known == collective) return wrong("tasks", i, job.tasks[i], "twice in one collective");
         known = collective;
+    }
+    return std::nullopt;
+}
+
+// All collectives of a batch are of one kind, number of tasks and phase.
+Fault check_batches(const JobCollectives& job) {
+    if (job.batch_ends.empty()) return std::nullopt;
+    if (auto fault = check_ends("batch_ends", job.batch_ends, job.kinds.size())) return fault;
+    std::size_t next = 0, phase = 0;
+    for (std::size_t i = 0; i < job.batch_ends.size(); ++i) {
+        const std::size_t first = next, end = static_cast<std::size_t>(job.batch_ends[i]);
+        while (phase < job.phase_ends.size() && job.phase_ends[phase] <= static_cast<std::int64_t>(first))
+            ++phase;
+        const auto is_alike = [&](std::size_t one) {
+            return job.kinds[one] == job.kinds[first] && job.size_of(one) == job.size_of(first);
+        };
+        for (; next < end && is_alike(next); ++next) {
+        }
+        if (first == end || next < end || static_cast<std::int64_t>(end) > job.phase_ends[phase])
+            return wrong("batch_ends", i, job.batch_ends[i], "no run of collectives that are alike");
     }
     return std::nullopt;
 }
@@ -74,7 +93,7 @@ Fault check_ends(const char* name, std::span<const std::int64_t> ends, std::size
     return std::string(name) + " ends at " + std::to_string(last) + " of " + std::to_string(count);
 }
 
-Fault check_job(const JobCollectives& job, std::size_t num_tasks) {
+Fault check(const JobCollectives& job, std::size_t num_tasks) {
     if (auto fault = check_ends("phase_ends", job.phase_ends, job.kinds.size())) return fault;
     if (auto fault = check_size("ends", job.ends.size(), job.kinds.size())) return fault;
     if (auto fault = check_ends("ends", job.ends, job.tasks.size())) return fault;
@@ -85,6 +104,7 @@ Fault check_job(const JobCollectives& job, std::size_t num_tasks) {
     for (std::size_t i = 0; i < job.kinds.size(); ++i) {
         if (auto fault = check_collective(job, i)) return fault;
     }
+    if (auto fault = check_batches(job)) return fault;
     return check_tasks(job, num_tasks);
 }
 

@@ -20,7 +20,5 @@ std::string wrong(const char* name, std::size_t i, T value, const char* rule) {
                                 std::size_t end);
 // Ascending, up to `count`.
 [[nodiscard]] Fault check_ends(const char* name, std::span<const std::int64_t> ends, std::size_t count);
-// The collectives of a job of so many tasks.
-[[nodiscard]] Fault check_job(const JobCollectives& job, std::size_t num_tasks);
 
 }  // namespace topoplace::traffic

@@ -98,7 +98,7 @@ double reduced_bandwidth(std::int64_t n, double reduced, double most) {
 
 Fault check(const CollectiveNetwork& network, const JobCollectives& job,
             std::span<const std::int32_t> vertex_of) {
-    if (auto fault = check_job(job, vertex_of.size())) return fault;
+    if (auto fault = check(job, vertex_of.size())) return fault;
     return check_vertices(vertex_of, index(network.ports().num_vertices()));
 }
 

@@ -97,23 +97,23 @@ class Divider:
     def _problem(self) -> DivisionProblem:
         limits = self._limits
         count, size = limits.units.shape
+        classes = limits.view.classes
         have_room = np.flatnonzero(self._most >= size)
-        class_of = np.array(limits.class_of)
+        class_of = np.array(classes.class_of)
         _, firsts = np.unique(class_of[have_room], return_index=True)
         sets: list[Reals] = [np.empty(0)] * (int(class_of.max(initial=0)) + 1)
         for machine in have_room[firsts].tolist():
-            if (seconds := limits.of_sets(machine)) is not None:
-                sets[class_of[machine]] = seconds
+            sets[class_of[machine]] = limits.native.of_sets(machine)
         is_counted = np.array([not one.size for one in sets])[class_of]
         most = min(count, int(self._most[is_counted].max(initial=0)) // size)
         return DivisionProblem(
             limits.units,
-            limits.machine_of,
+            limits.view.cluster.topology.machine_of,
             self._usable,
             self._most,
             class_of,
             sets,
-            [0.0, *(limits.of_count(units) for units in range(1, most + 1))],
+            limits.native.of_counts(most),
             self._stays,
             self._known,
             self._order,

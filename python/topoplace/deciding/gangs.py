@@ -5,22 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Self
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _core, kernels
 from topoplace.deciding import bounds, ranked_sets
+from topoplace.deciding.gang_topology import GangLevels, topology_of_gangs
 from topoplace.deciding.machine_tree import (
-    GangLevels,
-    MachineTree,
     chain_of,
+    gpus_of,
     has_narrow_uplinks,
     others_on_uplinks,
     rooms_of,
-    topology_of_gangs,
+    unit_of_tasks,
 )
 from topoplace.engine.gangs.division import Part, divided
 from topoplace.engine.gangs.offers import MachineOffer, Offers
@@ -31,7 +30,7 @@ from topoplace.engine.request import exact_request_key
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.groups import MACHINE, SOCKET, Group
 from topoplace.kernels.limits import Countdown, check_deadline
-from topoplace.objectives.communication import RING_KINDS, measured
+from topoplace.objectives.communication import measured
 from topoplace.topology.accelerators import compute_seconds
 
 if TYPE_CHECKING:
@@ -191,7 +190,7 @@ def order_on(
         return None
     kinds = [MachineOffer(machine, usable, (), usable.bit_count()) for machine, usable in masks.items()]
     offers = Offers(np.array(list(masks), np.int64), np.arange(len(kinds)), kinds, None)
-    gang = _Gang.of(request.job, _units(request.job, int(offers.sizes.max()), offers), None)
+    gang = _Gang(_units(request.job, int(offers.sizes.max()), offers), None)
     found = _Mapper(request, view, offers, timing, others, Countdown(timeout)).best(gang)
     return found and found.gpus
 
@@ -203,10 +202,14 @@ def can_be_mapped(
     gang = _gang(request, view, offers, None, Countdown(timeout))
     if gang is None or request.job.max_machines:
         return False
-    tree = MachineTree(request, offers, view, gang.units.shape[1])
     if gang.parts:
-        return bool((tree.leaves_of(gang.units, gang.parts) >= 0).all())
-    return tree.has_room_for(len(gang.units))
+        machine_of = np.empty(request.size, np.int64)
+        for part in gang.parts:
+            machine_of[part.tasks] = part.machine
+        rows = machine_of[gang.units]
+        return bool((rows == rows[:, :1]).all())
+    room = np.minimum(offers.sizes, 1 if request.anti_affine else request.size) // gang.units.shape[1]
+    return int(room.sum()) >= len(gang.units)
 
 
 def machine_limits(
@@ -220,9 +223,7 @@ def machine_limits(
         return None
     if units is None:
         units = _units(request.job, int(offers.sizes.max()), offers)
-    rooms = rooms_of(request, offers, view)
-    pairs = bounds.exchanges_of(request.job, units, rings=False)
-    return bounds.MachineLimits(request.job, units, pairs, rooms, view, rates)
+    return bounds.machine_limits(request.job, units, rooms_of(request, offers, view), view, rates)
 
 
 def _divider(request: JobRequest, limits: bounds.MachineLimits, offers: Offers, view: ClusterView) -> Divider:
@@ -230,8 +231,8 @@ def _divider(request: JobRequest, limits: bounds.MachineLimits, offers: Offers, 
     from topoplace.deciding.divisions import Divider
 
     usable = np.zeros(view.cluster.topology.num_gpus, np.bool_)
-    usable[MachineTree(request, offers, view, 1).gpus] = True
-    most = np.zeros(len(limits.gpus_of), np.int64)
+    usable[gpus_of(request, offers, view)] = True
+    most = np.zeros(view.classes.num_machines, np.int64)
     most[offers.machines] = np.minimum(offers.sizes, 1 if request.anti_affine else request.size)
     return Divider(limits, usable, most)
 
@@ -247,20 +248,10 @@ class _Gang(NamedTuple):
 
     units: Ints
     """(u, t) the tasks of each item."""
-    exchanges: kernels.Exchanges
-    pairs: kernels.Exchanges
-    """The exchanges that are not in rings."""
     parts: list[Part] | None
     """The machines from which the search starts, where groups decide about these."""
     is_bound: bool = True
     """False if the search may leave the machines of `parts`."""
-
-    @classmethod
-    def of(cls, job: JobGraph, units: Ints, parts: list[Part] | None) -> Self:
-        exchanges = bounds.exchanges_of(job, units, rings=True)
-        has_rings = any(batch.kind in RING_KINDS for batches in job.traffic.values() for batch in batches)
-        pairs = bounds.exchanges_of(job, units, rings=False) if has_rings else exchanges
-        return cls(units, exchanges, pairs, parts)
 
 
 def _gang(
@@ -277,7 +268,7 @@ def _gang(
     parts = _divided_beside(job, units, request, view, offers, others, countdown)
     if parts is None and _needs_division(job, units):
         return None
-    return _Gang.of(job, units, parts)
+    return _Gang(units, parts)
 
 
 def _levels_of_all(job: JobGraph) -> set[str]:
@@ -303,10 +294,6 @@ class _Mapper:
         self._request, self._view, self._offers = request, view, offers
         self._timing, self._others, self._countdown = timing, others, countdown
 
-    @cached_property
-    def _rooms(self) -> bounds.Rooms:
-        return rooms_of(self._request, self._offers, self._view)
-
     def best(self, gang: _Gang) -> Mapped | None:
         """Return the fastest mapping of whole units; of roles, single tasks or on one socket each if that is faster."""
         best = self._in_regions(gang, self._offers)
@@ -317,7 +304,7 @@ class _Mapper:
         if best is not None and self._may_begin_with_roles(gang, best):
             best = self._faster(best, self._from_whole_roles(gang))
         if best is not None and self._may_divide_units(gang, best):
-            singles = _Gang.of(self._request.job, np.arange(self._request.size)[:, None], None)
+            singles = _Gang(np.arange(self._request.size)[:, None], None)
             best = self._faster(best, self._in_regions(singles, self._offers, _SHARE_OF_DIVIDED))
         if best is not None and self._may_use_one_socket_each(gang, best):
             offers = self._offers.limited(self._fullest_socket)
@@ -337,7 +324,6 @@ class _Mapper:
         """
         request, view, timing = self._request, self._view, self._timing
         job, topology = request.job, view.cluster.topology
-        least = bounds.least_seconds(job, gang.units, gang.pairs, self._rooms, view, timing.rates)
         found = _core.search_gang(
             topology_of_gangs(topology, timing.rates),
             topology.derived(GangLevels).of(chain_of(request, view), timing.rates),
@@ -346,14 +332,15 @@ class _Mapper:
             job.traffic_arrays.native,
             job.edge_array,
             1 if request.anti_affine else request.size,
-            (*_items(gang), np.array(_largest_flows(job, gang.units))),
+            gang.units.astype(np.int32),
+            any(group.within == MACHINE for group in job.groups),
             self._start(gang),
             None if self._others is None else self._others.native,
-            (least.of_whole, least.of_all, timing.slack, timing.near_only, share),
+            (timing.slack, timing.near_only, share),
             self._countdown.left,
         )
         check_deadline()  # that of the caller
-        return None if found is None else Mapped(found[0].tolist(), found[1], least.of_all)
+        return None if found is None else Mapped(found[0].tolist(), *found[1:])
 
     def _start(self, gang: _Gang) -> _Start:
         """Return the machines from which the search starts, and what they may not leave."""
@@ -404,7 +391,7 @@ class _Mapper:
             best = best._replace(least_seconds=max(best.least_seconds, divisions.least(math.inf)))
         job = request.job
         is_bound = required or preferred_of(job) or job.balanced or job.max_machines
-        return best if is_bound or not limits.are_rings else self._faster_division(best, divisions)
+        return best if is_bound or not limits.native.are_rings else self._faster_division(best, divisions)
 
     def _compares_divisions(self, limits: bounds.MachineLimits, offers: Offers) -> bool:
         """Return True if divisions among these machines are few, and may be faster or prove something."""
@@ -413,7 +400,7 @@ class _Mapper:
             is_cheap = work <= _MOST_PROVEN and len(offers) == len(self._offers)
         else:
             is_cheap = work <= _MOST_DIVISIONS
-        return is_cheap and (limits.are_rings or limits.are_groups)
+        return is_cheap and (limits.native.are_rings or limits.native.are_groups)
 
     def _faster_division(self, best: Mapped, divisions: Divisions) -> Mapped:
         """Return a division if it is faster than the best mapping by more than the slack."""
@@ -463,14 +450,6 @@ def _is_proven(mapped: Mapped) -> bool:
     return mapped.seconds <= mapped.least_seconds * (1 + _ROUNDING)
 
 
-def _items(gang: _Gang) -> tuple[NDArray[Any], ...]:
-    """Return the tasks of each item, and what items exchange, for the kernel."""
-    one = gang.exchanges
-    columns = gang.units, one.phase_ends, one.start, one.end, one.gigabytes
-    types = np.int32, np.int64, np.int32, np.int32, np.float64
-    return tuple([np.ascontiguousarray(column, kind) for column, kind in zip(columns, types, strict=True)])
-
-
 # ---- items -----------------------------------------------------------------------------------------------------
 
 
@@ -513,23 +492,8 @@ def _heaviest_first(job: JobGraph) -> list[str]:
 
 def _are_whole(units: Ints, groups: Sequence[Sequence[int]]) -> bool:
     """Return True if each group has all tasks or none of every unit."""
-    unit_of = bounds.unit_of_tasks(units)
+    unit_of = unit_of_tasks(units)
     return all(len(np.unique(unit_of[list(group)])) * units.shape[1] == len(group) for group in groups)
-
-
-def _largest_flows(job: JobGraph, units: Ints) -> list[float]:
-    """Return the GB of the largest flow in one direction in each dimension; those inside an item do not count."""
-    unit_of = bounds.unit_of_tasks(units)
-    found: list[float] = []
-    for batches in job.traffic.values():
-        largest = 0.0
-        for batch in batches:
-            items = unit_of[batch.tasks]
-            carried = batch.carried[(items != items[:, :1]).any(axis=1)]
-            share = 1.0 if batch.kind in RING_KINDS else 0.5
-            largest = max(largest, share * float(carried.max(initial=0.0)))
-        found.append(largest)
-    return found
 
 
 # ---- groups ----------------------------------------------------------------------------------------------------
@@ -576,7 +540,7 @@ def _with_idle_uplinks(
     levels = [level.name for level in chain_of(request, view)]
     named = {level for group in job.groups for level in (group.within, group.prefer)}
     inner = max((i for i, name in enumerate(levels) if name in named), default=-1) + 1
-    largest = [max(_largest_flows(job, units), default=0.0)]
+    largest = [max(bounds.largest_flows(job, units), default=0.0)]
     gigabytes = np.zeros(view.cluster.topology.num_machines)
     for name in levels[:inner]:
         gigabytes += others_on_uplinks(view.cluster.topology, name, others, largest)[0]
@@ -593,7 +557,7 @@ def _widths(job: JobGraph, units: Ints, levels: Sequence[PlacedLevel], parts: Se
     return [
         *(len(np.unique(level.codes[machine_of])) for level in levels),
         *(len(np.unique(domains[level][machine_of[tasks]])) for tasks, level in together),
-        len(np.unique(bounds.unit_of_tasks(units) * len(levels[0].codes) + machine_of)),
+        len(np.unique(unit_of_tasks(units) * len(levels[0].codes) + machine_of)),
     ]
 
 

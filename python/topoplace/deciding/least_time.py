@@ -268,9 +268,9 @@ class LeastTime(MachinePolicy):
 
         def least() -> tuple[float]:
             may_be = request.fits_any_machine and not request.job.single_machine
-            return (bounds.least_if_split(request.job, view) if may_be else math.inf,)
+            return (bounds.least_if_split(request.job, view, self._timing.rates) if may_be else math.inf,)
 
-        (seconds,) = request.table((bounds.least_if_split, view.cluster.topology), least)
+        (seconds,) = request.table((bounds.least_if_split, view.cluster.topology, self._timing.rates), least)
         if placement.scores["communication_time"] < seconds * (self.split or 1.0):
             return False
         return len(view.classes.by_machine(placement.gpus)) == 1
@@ -473,7 +473,7 @@ class LeastTime(MachinePolicy):
             if self.ranked_as(request, view) is request:
                 return None
             seconds = ranked_sets.of_any(machine_class, request, self._timing)[0].seconds
-            least = bounds.least_seconds_of_one(request, view, self._timing)
+            least = bounds.least_seconds_of_one(request, view, self._timing.rates)
             return seconds <= least * (1 + _ROUNDING), least
 
         known = request.table((LeastTime, machine_class, self._timing), of_alike)

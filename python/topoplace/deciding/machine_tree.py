@@ -1,27 +1,20 @@
-"""The machines offered to a gang as a tree of domains with the speeds of their ports (`gang_tree.hpp`)."""
+"""The levels of domains around the machines that are offered to a gang, and the room in these."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _core, kernels
-from topoplace.collective.networks import collective_network, domains_of
-from topoplace.deciding import bounds, ranked_sets
-from topoplace.engine.gangs.division import Part
+from topoplace.collective.networks import domains_of
 from topoplace.engine.level_chain import (
-    Chain,
     LevelChains,
     PlacedLevel,
     named_levels,
 )
-from topoplace.engine.machines.machine_class import MachineClasses
-from topoplace.engine.memo import Memo
-from topoplace.topology.links.nccl_rates import Rates, rates_of
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
@@ -88,63 +81,16 @@ def gang_machines(topology: Topology) -> _core.GangMachines:
     )
 
 
-def topology_of_gangs(topology: Topology, rates: Rates | str) -> _core.GangTopology:
-    """Return what is known of a topology before any gang asks, built once for each table of rates."""
-    table, kept = rates_of(rates), topology.derived(_nothing_yet)
-    if table not in kept:
-        ports, classes = topology.derived(Ports), topology.derived(MachineClasses)
-        kept[table] = _core.GangTopology(
-            topology.derived(gang_machines),
-            collective_network(topology, table).native,
-            [ranked_sets.native_machine(one, table) for one in classes.classes],
-            np.array(classes.class_of, np.int32),
-            ports.adapter_speeds,
-            ports.nvlink_speeds,
-        )
-    return kept[table]
+class Rooms(NamedTuple):
+    """The number of tasks of a job that can be in one domain, and the ports between tasks in different domains."""
+
+    native: _core.GangRoom
+    """By depth: the whole, each level from the outermost to the machines."""
+    own_class: list[int]
+    """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
 
 
-def _nothing_yet(_: Topology) -> dict[Rates, _core.GangTopology]:
-    return {}
-
-
-class GangLevels:
-    """The chains of levels of a topology, for the kernels."""
-
-    def __init__(self, topology: Topology) -> None:
-        self._topology = topology
-        self._known: Memo[int, tuple[Chain, _core.GangLevels]] = Memo()
-
-    def of(self, chain: Chain, rates: Rates | str) -> _core.GangLevels:
-        """Return the levels of a chain, built once."""
-        known = self._known.get(id(chain))  # holds the chain, so that no other gets its id
-        if known is None:
-            known = self._known[id(chain)] = chain, self._built(chain, rates)
-        return known[1]
-
-    def _built(self, chain: Chain, rates: Rates | str) -> _core.GangLevels:
-        ports, switched = self._topology.derived(Ports), switched_levels(self._topology)
-        names = {level.name for level in switched}
-        rows = [
-            (
-                np.ascontiguousarray(level.codes, np.int64),
-                np.ascontiguousarray(level.domains, np.int64),
-                *_uplinks(ports, level.name),
-                level.name in names,
-            )
-            for level in chain[::-1]
-        ]
-        return _core.GangLevels(topology_of_gangs(self._topology, rates), rows)
-
-
-def _uplinks(ports: Ports, level: str) -> tuple[NDArray[np.float64], Ints]:
-    """Return the speeds and the ports of the uplinks of a level; empty without any."""
-    if not ports.has_uplinks(level):
-        return np.empty(0), np.empty(0, np.int64)
-    return ports.uplink_speeds(level), ports.uplinks(level).reshape(-1)
-
-
-def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> bounds.Rooms:
+def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> Rooms:
     """Return the room for tasks in each domain of the machines of these offers."""
     topology, levels = view.cluster.topology, chain_of(request, view)[:0:-1]
     native = _core.GangRoom(
@@ -157,7 +103,7 @@ def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> bounds.R
     names = {level.name for level in levels}
     are_known = all(level.name in names for level in switched_levels(topology))
     classes = _own_classes(topology, levels) if are_known else [1] * (len(levels) + 1)
-    return bounds.Rooms(native, classes, topology.derived(Ports))
+    return Rooms(native, classes)
 
 
 def _own_classes(topology: Topology, levels: Sequence[PlacedLevel]) -> list[int]:
@@ -166,29 +112,15 @@ def _own_classes(topology: Topology, levels: Sequence[PlacedLevel]) -> list[int]
     return [0, *(int(level.name in switched) for level in levels)]
 
 
-class MachineTree:
-    """The domains of the offered machines."""
+def unit_of_tasks(units: Ints) -> Ints:
+    """Return (n,) the unit of each task; units: (u, t)."""
+    unit_of = np.empty(units.size, np.int64)
+    unit_of[units] = np.arange(len(units))[:, None]
+    return unit_of
 
-    def __init__(self, request: JobRequest, offers: Offers, view: ClusterView, unit: int) -> None:
-        topology = view.cluster.topology
-        codes = [level.codes for level in chain_of(request, view)[:0:-1]]
-        order, *_, self.gpus = _core.gang_tree(topology.derived(gang_machines), offers.native, codes)
-        self._machines = offers.machines[order]
-        self.room = np.minimum(offers.sizes[order], 1 if request.anti_affine else request.size) // unit
-        """(l,) the most units of each machine."""
 
-    @cached_property
-    def _leaf_of_machine(self) -> dict[int, int]:
-        return {machine: leaf for leaf, machine in enumerate(self._machines.tolist())}
-
-    def has_room_for(self, units: int) -> bool:
-        """Return True if the machines together have room for `units` units."""
-        return int(self.room.sum()) >= units
-
-    def leaves_of(self, units: Ints, parts: Sequence[Part]) -> Ints:
-        """Return (u,) the leaf of each unit in a division; -1 for a divided unit."""
-        leaf = np.full(units.size, -1)
-        for part in parts:
-            leaf[part.tasks] = self._leaf_of_machine[part.machine]
-        rows = leaf[units]
-        return np.where((rows == rows[:, :1]).all(axis=1), rows[:, 0], -1)
+def gpus_of(request: JobRequest, offers: Offers, view: ClusterView) -> Ints:
+    """Return the GPUs that machines offer, as many of each as it may have tasks."""
+    codes = [level.codes for level in chain_of(request, view)[:0:-1]]
+    machines = view.cluster.topology.derived(gang_machines)
+    return _core.gang_tree(machines, offers.native, codes)[-1].astype(np.int64)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from topoplace import _core
 from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.collective.networks import collective_network
-from topoplace.collective.rated_sets import masks_of, rated_sets
+from topoplace.collective.rated_sets import rated_sets
 from topoplace.engine.machines.machine_class import MachineClasses, members
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
@@ -24,15 +23,12 @@ from topoplace.topology.links.nccl_rates import Rates
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
-    from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.machines.machine_conditions import MachineState
     from topoplace.engine.request import JobRequest
     from topoplace.topology.topology import Topology
 
 Reals = NDArray[np.float64]
-_MOST_SETS: Final = 13_000
-"""Largest number of sets that are all compared: those of 8 of 16 GPUs."""
 MOST_OPTIONS: Final = 16
 """Limit on the ways to place a job on one machine that are examined once its time is known."""
 _FARTHEST: Final = len(PATH_KINDS) + 1
@@ -197,23 +193,15 @@ def are_alike(topology: Topology) -> bool:
     return topology.derived(_all_alike)
 
 
+def natives(topology: Topology, rates: Rates | str) -> list[_core.Machine]:
+    """Return a machine of each class for the kernels, with rings at these rates."""
+    classes = topology.derived(MachineClasses).classes
+    return [one.alone.derived(_Machine).native(rates) for one in classes]
+
+
 def is_alike(machine_class: MachineClass) -> bool:
     """Return True if on a machine of the class any GPUs, in any order, take the same time."""
     return machine_class.alone.derived(_Machine).is_alike
-
-
-def native_machine(machine_class: MachineClass, rates: Rates | str) -> _core.Machine:
-    """Return the machines of a class for the kernels, with rings at these rates."""
-    return machine_class.alone.derived(_Machine).native(rates)
-
-
-def rings_of_sets(machine_class: MachineClass, rates: Rates | str) -> Reals:
-    """Return (2**n,) GB/s of the rings of each set of a machine's GPUs, as bit masks; 0 if unknown."""
-    machine = machine_class.alone.derived(_Machine)
-    found: Reals = np.zeros(1 << machine.topology.num_gpus)
-    if machine.is_rated:
-        found[1:] = rated_sets(machine.topology, rates).gb_per_s(np.arange(1, len(found), dtype=np.uint64))
-    return found
 
 
 def _all_alike(topology: Topology) -> bool:
@@ -229,30 +217,6 @@ def of_any(machine_class: MachineClass, request: JobRequest, timing: Timing) -> 
         return Chosen(seconds, is_proven=True), grade(seconds, timing.slack)
 
     return request.table((Chosen, machine_class, timing), find)
-
-
-def fastest_rings(view: ClusterView, size: int, rates: Rates | str) -> float:
-    """Return the upper bound on GB/s of the rings of `size` GPUs of a machine; infinity if unknown."""
-
-    def find() -> float:
-        return max(
-            (_fastest_rings(one.alone.derived(_Machine), size, rates) for one in view.classes.classes),
-            default=0.0,
-        )
-
-    return view.table((_fastest_rings, size, rates), lambda: [find()])[0]
-
-
-def _fastest_rings(machine: _Machine, size: int, rates: Rates | str) -> float:
-    n = machine.topology.num_gpus
-    if size > n:
-        return 0.0
-    if not machine.is_rated or math.comb(n, size) > _MOST_SETS:
-        return math.inf
-    sets = rated_sets(machine.topology, rates)
-    if not sets.gb_per_s(masks_of(range(n), 2)).all():
-        return math.inf  # some exchange over ports, by which they may be faster
-    return float(sets.fastest(masks_of(range(n), size))[1].max())
 
 
 def grade(seconds: float, slack: float) -> float:

@@ -236,6 +236,7 @@ def arrays_of(traffic: Mapping[str, Sequence[Batch]]) -> JobCollectives:
         _joined([batch.tasks for batch in listed]),
         _joined([batch.carried for batch in listed]),
         _joined([_received(batch) for batch in listed] if differ else []),
+        np.cumsum(counts),
     )
 
 

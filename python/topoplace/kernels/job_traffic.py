@@ -114,7 +114,7 @@ def reduced_bandwidth(size: int, gb_per_s: float, most: float) -> float:
     return min(most, 2 * (size - 1) / (size + 1) * gb_per_s)
 
 
-_COLUMNS: Final[Sequence[type]] = (np.int64, np.uint8, np.int64, np.int32, np.float64, np.float64)
+_COLUMNS: Final[Sequence[type]] = (np.int64, np.uint8, np.int64, np.int32, np.float64, np.float64, np.int64)
 
 
 class JobCollectives:
@@ -128,6 +128,8 @@ class JobCollectives:
         gigabytes: (c,) GB between two neighbours, both directions together.
         received: (t,) the GB that a task gets from each other task of its collective, if tasks get different amounts;
             -1 if not. Empty if no collective has different amounts.
+        batch_ends: The total number of collectives of each run of one kind and number of tasks, and those before it.
+            Empty if each collective counts as one.
 
     Raises:
         ValueError: An array has the wrong shape or type; numbers out of range are found when the object is used.
@@ -141,6 +143,7 @@ class JobCollectives:
         tasks: ArrayLike,
         gigabytes: ArrayLike,
         received: ArrayLike = (),
+        batch_ends: ArrayLike = (),
     ) -> None:
         phases, of_kind = integers(phase_ends, "phase_ends"), integers(kinds, "kinds")
         for i in np.flatnonzero((of_kind < 0) | (of_kind >= len(KINDS)))[:1]:
@@ -152,6 +155,7 @@ class JobCollectives:
             integers(tasks, "tasks"),
             reals(gigabytes, "gigabytes"),
             reals(received, "received"),
+            integers(batch_ends, "batch_ends"),
         )
 
     @classmethod
