@@ -5,6 +5,8 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <tuple>
+#include <unordered_map>
 
 #include "graph/index.hpp"
 
@@ -21,22 +23,20 @@ class Regions {
 
     std::vector<Region> find() const {
         if (!params_.whole.empty()) return of_domains();
-        std::vector<Region> found;
-        const std::vector<std::size_t> all = places([](std::size_t) { return true; });
-        if (params_.start.empty()) {
-            if (const auto some = promising(); some.size() < all.size()) found.push_back(region(some));
-        }
-        found.push_back(region(all));
-        return found;
+        if (!params_.start.empty()) return {region(all())};
+        return {region(promising())};
+    }
+
+    // Of gangs that are searched for anywhere, all machines.
+    std::vector<Region> rest() const {
+        if (!params_.whole.empty() || !params_.start.empty()) return {};
+        return {region(all())};
     }
 
   private:
-    template <class Choose>
-    std::vector<std::size_t> places(const Choose& is_chosen) const {
-        std::vector<std::size_t> found;
-        for (std::size_t i = 0; i < offers_.machines.size(); ++i) {
-            if (is_chosen(i)) found.push_back(i);
-        }
+    std::vector<std::size_t> all() const {
+        std::vector<std::size_t> found(offers_.machines.size());
+        std::iota(found.begin(), found.end(), std::size_t{0});
         return found;
     }
 
@@ -92,7 +92,7 @@ class Regions {
     // Machines of domains with much more room than the gang needs: of the outermost level, and among equal
     // machines of each further one.
     std::vector<std::size_t> promising() const {
-        std::vector<std::size_t> chosen = places([](std::size_t) { return true; });
+        std::vector<std::size_t> chosen = all();
         const bool equal = are_equal();
         const std::int64_t wanted = (equal ? kMuchEqualRoom : kMuchRoom) * size();
         const std::size_t levels = params_.levels->size() - 1;
@@ -104,17 +104,17 @@ class Regions {
     // To the smallest domains that have room for all of the gang, or else the largest, until there is as much
     // room as wanted.
     void narrow(std::size_t level, std::int64_t wanted, std::vector<std::size_t>& chosen) const {
-        std::map<std::int64_t, std::int64_t> room;
-        std::int64_t all = 0;
+        std::unordered_map<std::int64_t, std::int64_t> room;
+        std::int64_t total = 0;
         for (const std::size_t i : chosen) {
             room[code(level, i)] += tasks_of(i);
-            all += tasks_of(i);
+            total += tasks_of(i);
         }
-        if (all <= wanted) return;
+        if (total <= wanted) return;
         std::vector<std::pair<std::int64_t, std::int64_t>> order(room.begin(), room.end());
-        std::ranges::stable_sort(order, {}, [&](const auto& one) {
+        std::ranges::sort(order, {}, [&](const auto& one) {
             const bool is_enough = one.second >= size();
-            return std::pair(!is_enough, is_enough ? one.second : -one.second);
+            return std::tuple(!is_enough, is_enough ? one.second : -one.second, one.first);
         });
         std::vector<std::int64_t> kept;
         for (std::int64_t sum = 0; const auto& [domain, own] : order) {
@@ -133,6 +133,8 @@ class Regions {
 
 }  // namespace
 
-std::vector<Region> regions_of(const GangSearchParams& params) { return Regions(params).find(); }
+std::vector<Region> first_regions(const GangSearchParams& params) { return Regions(params).find(); }
+
+std::vector<Region> other_regions(const GangSearchParams& params) { return Regions(params).rest(); }
 
 }  // namespace topoplace::decide

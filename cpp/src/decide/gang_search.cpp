@@ -158,18 +158,24 @@ class Search {
     }
 
     GangFound run() const {
-        GangFound best;
-        if (!has_room_) return best;
-        for (const Region& region : regions_of(params_)) {
-            best = faster(std::move(best), over(region));
-            const bool is_enough = params_.whole.empty() || is_proven(best) || params_.stop.time_is_up();
-            if (best.found && is_enough) break;
-        }
+        if (!has_room_) return {};
+        GangFound best = among(first_regions(params_));
+        if (!best.found) best = among(other_regions(params_));
         best.least = least_.of_all;
         return best;
     }
 
   private:
+    GangFound among(const std::vector<Region>& regions) const {
+        GangFound best;
+        for (const Region& region : regions) {
+            best = faster(std::move(best), over(region));
+            const bool is_enough = params_.whole.empty() || is_proven(best) || params_.stop.time_is_up();
+            if (best.found && is_enough) break;
+        }
+        return best;
+    }
+
     bool is_proven(const GangFound& one) const { return one.seconds <= least_.of_all * (1 + kRounding); }
 
     // The second if it is faster by more than the slack.

@@ -473,7 +473,7 @@ def _units(job: JobGraph, most: int, offers: Offers) -> Ints:
 
 def _are_equal_parts(groups: Sequence[Sequence[int]], num_tasks: int) -> bool:
     """Return True if the groups are equally large, and each task is in one of them."""
-    if any(len(group) != len(groups[0]) for group in groups):
+    if len(set(map(len, groups))) > 1:
         return False
     tasks = [task for group in groups for task in group]
     return len(tasks) == num_tasks == len(set(tasks))
