@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
 
 Ints = NDArray[np.int64]
+_partitions = attrgetter("partitions")
 MaxTasks = Callable[["JobRequest", MachineState], int]
 """Function that returns the largest number of a job's tasks that a machine in a given state may have."""
 
@@ -89,7 +91,7 @@ class Offers(Sequence[MachineOffer]):
         self._hosted = hosted
         self.machines = machines
         """(offers,) the number of each offer's machine."""
-        self.is_simple = not any([kind.partitions for kind in kinds])
+        self.is_simple = not any(map(_partitions, kinds))
         """True if no machine allocates its GPUs in fixed partitions only."""
         self.sizes = self._all_sizes() if sizes is None else sizes
         """(offers,) the largest number of GPUs of each offer at once: its `size`."""
