@@ -8,9 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _core, kernels
-from topoplace.collective.networks import collective_network
+from topoplace.collective.networks import collective_network, domains_of
 from topoplace.deciding import ranked_sets
-from topoplace.deciding.machine_tree import Rooms, gang_machines
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.jobs.groups import MACHINE
 from topoplace.topology.ports import Ports
@@ -23,6 +22,35 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
+
+
+class Rooms(NamedTuple):
+    """The number of tasks of a job that can be in one domain, and the ports between tasks in different domains."""
+
+    native: _core.GangRoom
+    """By depth: the whole, each level from the outermost to the machines."""
+    own_class: list[int]
+    """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
+
+
+def unit_of_tasks(units: Ints) -> Ints:
+    """Return (n,) the unit of each task; units: (u, t)."""
+    unit_of = np.empty(units.size, np.int64)
+    unit_of[units] = np.arange(len(units))[:, None]
+    return unit_of
+
+
+def gang_machines(topology: Topology) -> _core.GangMachines:
+    """Return the machines of a topology as a gang sees them; `topology.derived(gang_machines)` makes them once."""
+    ports, machine_of = topology.derived(Ports), topology.machine_of
+    return _core.GangMachines(
+        np.cumsum(np.bincount(machine_of, minlength=topology.num_machines)),
+        np.argsort(machine_of, kind="stable").astype(np.int32),
+        domains_of(topology).astype(np.int32),
+        ports.adapters,
+        ports.ways_out,
+        ports.gb_per_s,
+    )
 
 
 def gang_limits(topology: Topology, rates: Rates | str) -> _core.GangLimits:

@@ -16,12 +16,10 @@ from topoplace.collective.networks import collective_network
 from topoplace.deciding import bounds, ranked_sets
 from topoplace.deciding.machine_tree import (
     MachineTree,
-    Rooms,
     chain_of,
     has_narrow_uplinks,
     others_on_uplinks,
     rooms_of,
-    unit_of_tasks,
 )
 from topoplace.engine.gangs.division import Part, divided, part_jobs
 from topoplace.engine.gangs.offers import MachineOffer, Offers
@@ -334,7 +332,7 @@ class _Mapper:
         self._network = collective_network(view.cluster.topology, timing.rates)
 
     @cached_property
-    def _rooms(self) -> Rooms:
+    def _rooms(self) -> bounds.Rooms:
         return rooms_of(self._request, self._offers, self._view)
 
     def best(self, gang: _Gang) -> Mapped | None:
@@ -582,7 +580,7 @@ def _heaviest_first(job: JobGraph) -> list[str]:
 
 def _are_whole(units: Ints, groups: Sequence[Sequence[int]]) -> bool:
     """Return True if each group has all tasks or none of every unit."""
-    unit_of = unit_of_tasks(units)
+    unit_of = bounds.unit_of_tasks(units)
     return all(len(np.unique(unit_of[list(group)])) * units.shape[1] == len(group) for group in groups)
 
 
@@ -647,7 +645,7 @@ def _widths(job: JobGraph, units: Ints, levels: Sequence[PlacedLevel], parts: Se
     return [
         *(len(np.unique(level.codes[machine_of])) for level in levels),
         *(len(np.unique(domains[level][machine_of[tasks]])) for tasks, level in together),
-        len(np.unique(unit_of_tasks(units) * len(levels[0].codes) + machine_of)),
+        len(np.unique(bounds.unit_of_tasks(units) * len(levels[0].codes) + machine_of)),
     ]
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _core, kernels
-from topoplace.collective.networks import domains_of
+from topoplace.deciding.bounds import Rooms, gang_machines, unit_of_tasks
 from topoplace.engine.gangs.division import Part
 from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels, preferred_of, required_of
 from topoplace.engine.machines.machine_class import Mask
@@ -70,28 +70,6 @@ def has_narrow_uplinks(level: str, codes: Ints, topology: Topology) -> bool:
     return bool((ports.uplink_speeds(level) < below * (1 - _ROUNDING)).any())
 
 
-def gang_machines(topology: Topology) -> _core.GangMachines:
-    """Return the machines of a topology as a gang sees them; `topology.derived(gang_machines)` makes them once."""
-    ports, machine_of = topology.derived(Ports), topology.machine_of
-    return _core.GangMachines(
-        np.cumsum(np.bincount(machine_of, minlength=topology.num_machines)),
-        np.argsort(machine_of, kind="stable").astype(np.int32),
-        domains_of(topology).astype(np.int32),
-        ports.adapters,
-        ports.ways_out,
-        ports.gb_per_s,
-    )
-
-
-class Rooms(NamedTuple):
-    """The number of tasks of a job that can be in one domain, and the ports between tasks in different domains."""
-
-    native: _core.GangRoom
-    """By depth: the whole, each level from the outermost to the machines."""
-    own_class: list[int]
-    """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
-
-
 def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> Rooms:
     """Return the room for tasks in each domain of the machines of these offers."""
     topology, levels = view.cluster.topology, chain_of(request, view)[:0:-1]
@@ -112,13 +90,6 @@ def _own_classes(topology: Topology, levels: Sequence[PlacedLevel]) -> list[int]
     """Return the class of ports at each depth, 1 for NVLinks; levels: those around machines, the outermost first."""
     switched = {level.name for level in switched_levels(topology)}
     return [0, *(int(level.name in switched) for level in levels)]
-
-
-def unit_of_tasks(units: Ints) -> Ints:
-    """Return (n,) the unit of each task; units: (u, t)."""
-    unit_of = np.empty(units.size, np.int64)
-    unit_of[units] = np.arange(len(units))[:, None]
-    return unit_of
 
 
 class MachineTree:
