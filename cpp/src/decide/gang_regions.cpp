@@ -6,7 +6,6 @@
 #include <map>
 #include <numeric>
 #include <tuple>
-#include <unordered_map>
 
 #include "graph/index.hpp"
 
@@ -77,7 +76,7 @@ class Regions {
     std::int64_t size() const { return static_cast<std::int64_t>(params_.units.tasks.size()); }
     std::int64_t room_of(const std::vector<std::size_t>& members) const {
         return std::accumulate(members.begin(), members.end(), std::int64_t{0},
-                               [&](std::int64_t sum, std::size_t i) { return sum + offers_.sizes[i]; });
+                               [&](std::int64_t sum, std::size_t i) { return sum + tasks_of(i); });
     }
 
     std::int64_t tasks_of(std::size_t offer) const { return std::min(offers_.sizes[offer], params_.most); }
@@ -89,28 +88,39 @@ class Regions {
                });
     }
 
-    // Machines of domains with much more room than the gang needs: of the outermost level, and among equal
-    // machines of each further one.
+    // Machines of domains with much more room than the gang needs: of the outermost level, and where domains
+    // are equal, of each further one.
     std::vector<std::size_t> promising() const {
         std::vector<std::size_t> chosen = all();
-        const bool equal = are_equal();
-        const std::int64_t wanted = (equal ? kMuchEqualRoom : kMuchRoom) * size();
-        const std::size_t levels = params_.levels->size() - 1;
-        for (std::size_t level = 0; level < (equal ? levels : std::min<std::size_t>(levels, 1)); ++level)
-            narrow(level, wanted, chosen);
+        bool are_alike = are_equal();
+        for (std::size_t level = 0; level + 1 < params_.levels->size(); ++level) {
+            const std::map<std::int64_t, std::int64_t> room = rooms(level, chosen);
+            are_alike = are_alike && std::ranges::all_of(room, [&](const auto& one) {
+                            return one.second == room.begin()->second;
+                        });
+            if (level > 0 && !are_alike) break;
+            narrow(level, room, (are_alike ? kMuchEqualRoom : kMuchRoom) * size(), chosen);
+        }
         return chosen;
+    }
+
+    std::map<std::int64_t, std::int64_t> rooms(std::size_t level,
+                                               const std::vector<std::size_t>& chosen) const {
+        std::map<std::int64_t, std::int64_t> room;
+        std::int64_t* last = nullptr;
+        std::int64_t domain = 0;
+        for (const std::size_t i : chosen) {
+            if (last == nullptr || code(level, i) != domain) last = &room[domain = code(level, i)];
+            *last += tasks_of(i);
+        }
+        return room;
     }
 
     // To the smallest domains that have room for all of the gang, or else the largest, until there is as much
     // room as wanted.
-    void narrow(std::size_t level, std::int64_t wanted, std::vector<std::size_t>& chosen) const {
-        std::unordered_map<std::int64_t, std::int64_t> room;
-        std::int64_t total = 0;
-        for (const std::size_t i : chosen) {
-            room[code(level, i)] += tasks_of(i);
-            total += tasks_of(i);
-        }
-        if (total <= wanted) return;
+    void narrow(std::size_t level, const std::map<std::int64_t, std::int64_t>& room, std::int64_t wanted,
+                std::vector<std::size_t>& chosen) const {
+        if (room_of(chosen) <= wanted) return;
         std::vector<std::pair<std::int64_t, std::int64_t>> order(room.begin(), room.end());
         std::ranges::sort(order, {}, [&](const auto& one) {
             const bool is_enough = one.second >= size();
