@@ -380,29 +380,31 @@ class _Mapper:
 
     def _divided(self, best: Mapped) -> Mapped:
         """Return the fastest division by what each machine can have if it is faster, and what it proves."""
-        request, view, rates = self._request, self._view, self._timing.rates
-        required, offers = required_of(request.job), _promising(request, self._offers, view)
-        singles = None if required else np.arange(request.size)[:, None]
-        limits = machine_limits(request, view, offers, rates, singles)
-        if limits is None or not self._compares_divisions(limits, offers):
+        request, view, job = self._request, self._view, self._request.job
+        required, offers = required_of(job), _promising(request, self._offers, view)
+        units = _units(job, offers) if required else np.arange(request.size)[:, None]
+        if not self._compares_divisions(units, offers):
+            return best
+        limits = machine_limits(request, view, offers, self._timing.rates, units)
+        if limits is None or not (limits.native.are_rings or limits.native.are_groups):
             return best
         divisions = _divider(request, limits, offers, view).fastest()
         if divisions is None:
             return best
         if len(offers) == len(self._offers):
             best = best._replace(least_seconds=max(best.least_seconds, divisions.least(math.inf)))
-        job = request.job
         is_bound = required or preferred_of(job) or job.balanced or job.max_machines
         return best if is_bound or not limits.native.are_rings else self._faster_division(best, divisions)
 
-    def _compares_divisions(self, limits: bounds.MachineLimits, offers: Offers) -> bool:
+    def _compares_divisions(self, units: Ints, offers: Offers) -> bool:
         """Return True if divisions among these machines are few, and may be faster or prove something."""
-        work = int(offers.sizes.sum()) * len(limits.units)
+        work = int(offers.sizes.sum()) * len(units)
         if ranked_sets.are_alike(self._view.cluster.topology):
             is_cheap = work <= _MOST_PROVEN and len(offers) == len(self._offers)
         else:
             is_cheap = work <= _MOST_DIVISIONS
-        return is_cheap and (limits.native.are_rings or limits.native.are_groups)
+        sizes = {batch.tasks.shape[1] for batches in self._request.job.traffic.values() for batch in batches}
+        return is_cheap and (units.shape[1] > 1 or sizes == {self._request.size})
 
     def _faster_division(self, best: Mapped, divisions: Divisions) -> Mapped:
         """Return a division if it is faster than the best mapping by more than the slack."""
@@ -476,7 +478,7 @@ def _first_units(candidates: Iterable[Sequence[Sequence[int]]], job: JobGraph, o
         if not 1 < size <= most or int((offers.sizes // size).sum()) * size < job.num_tasks:
             continue
         if _are_equal_parts(groups, job.num_tasks) and _are_whole(np.array(groups), others):
-            return np.array(sorted(groups))  # by rank, as rings follow it
+            return np.array(sorted(map(tuple, groups)))  # by rank, as rings follow it
     return None
 
 
