@@ -55,19 +55,20 @@ class Tree {
         return std::ranges::all_of(room, [&](std::int32_t one) { return one == room.front(); });
     }
 
-    // The leaf of each item; empty where some is on several machines, or on one that is not offered.
+    // The leaf of each item; empty where some is on several machines, or on one that is not offered or has
+    // too little room.
     std::vector<std::int32_t> start() const {
         std::unordered_map<std::int32_t, std::int32_t> leaf_of;
         for (std::size_t leaf = 0; leaf < machines.size(); ++leaf)
             leaf_of[machines[leaf]] = static_cast<std::int32_t>(leaf);
-        std::vector<std::int32_t> found;
+        std::vector<std::int32_t> found, left = room;
         for (std::size_t i = 0; i < params_.units.tasks.size(); i += index(params_.units.size)) {
             const auto unit = params_.units.tasks.subspan(i, index(params_.units.size));
             const std::int32_t machine = params_.start[index(unit.front())];
             const auto leaf = leaf_of.find(machine);
             const bool is_together = std::ranges::all_of(
                 unit, [&](std::int32_t task) { return params_.start[index(task)] == machine; });
-            if (!is_together || leaf == leaf_of.end()) return {};
+            if (!is_together || leaf == leaf_of.end() || --left[index(leaf->second)] < 0) return {};
             found.push_back(leaf->second);
         }
         return found;
