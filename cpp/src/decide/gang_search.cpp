@@ -189,7 +189,7 @@ class Search {
         GangFound best{true, found.vertex_of, found.seconds};
         // By the offers of this region, as machines have no other GPUs.
         std::vector<std::int32_t> gpus = by_the_rule_for_machines(params_, best.gpus);
-        if (!gpus.empty() && gpus != best.gpus && is_as_good(gpus, best.gpus)) best.gpus = std::move(gpus);
+        if (!gpus.empty() && gpus != best.gpus) take_if_as_good(std::move(gpus), best);
         return best;
     }
 
@@ -241,12 +241,15 @@ class Search {
             std::min(kMoveWork * std::max(1.0, count / kManyItems) / degree, kMostMoves * count));
     }
 
-    bool is_as_good(std::span<const std::int32_t> gpus, std::span<const std::int32_t> others) const {
+    void take_if_as_good(std::vector<std::int32_t> gpus, GangFound& best) const {
         const auto& network = params_.topology->network;
         const traffic::JobTime ours = traffic::time_of(network, params_.job, gpus, params_.others),
-                               theirs = traffic::time_of(network, params_.job, others, params_.others);
-        return ours.seconds <= theirs.seconds * (1 + kRounding) &&
-               ours.port_seconds <= theirs.port_seconds * (1 + kRounding);
+                               theirs = traffic::time_of(network, params_.job, best.gpus, params_.others);
+        const bool is_as_good = ours.seconds <= theirs.seconds * (1 + kRounding) &&
+                                ours.port_seconds <= theirs.port_seconds * (1 + kRounding);
+        if (!is_as_good) return;
+        best.gpus = std::move(gpus);
+        if (ours.seconds * (1 + kRounding) < best.seconds) best.seconds = ours.seconds;
     }
 
     const GangSearchParams& params_;
