@@ -2,6 +2,7 @@
 #include "topoplace/gang_search.hpp"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "decide/gang_regions.hpp"
@@ -261,8 +262,57 @@ class Search {
 Fault check_edges(std::span<const double> edges, double tasks) {
     if (edges.size() % 3 != 0) return "edges is not in rows of three";
     for (std::size_t i = 0; i < edges.size(); i += 3) {
-        const double a = edges[i], b = edges[i + 1];
-        if (!(a >= 0 && a < b && b < tasks)) return traffic::wrong("edges", i, a, "not two tasks in order");
+        const double a = edges[i], b = edges[i + 1], gigabytes = edges[i + 2];
+        const bool are_tasks = a >= 0 && a < b && b < tasks && std::floor(a) == a && std::floor(b) == b;
+        if (!are_tasks) return traffic::wrong("edges", i, a, "not two tasks in order");
+        if (!(gigabytes >= 0.0 && gigabytes <= 1e18))
+            return traffic::wrong("edges", i + 2, gigabytes, "not in 0..1e18");
+    }
+    return std::nullopt;
+}
+
+Fault check_tasks(const GangSearchParams& params) {
+    if (params.most < 1) return traffic::wrong("most", 0, params.most, "below 1");
+    if (auto fault = check(params.job, params.units)) return fault;
+    const std::size_t tasks = params.units.tasks.size();
+    if (auto fault = check_edges(params.edges, static_cast<double>(tasks))) return fault;
+    return traffic::check_size("start", params.start.size(), params.start.empty() ? 0 : tasks);
+}
+
+Fault check_times(const GangSearchParams& params) {
+    if (!(params.share >= 0.0 && params.share <= 1e9))
+        return traffic::wrong("share", 0, params.share, "not in 0..1e9");
+    return check_slack(params.slack);
+}
+
+Fault check_levels(const GangLevels& levels, const GangTopology& topology) {
+    const bool are_its_own = levels.size() > 0 && levels[0].codes.size() == index(topology.machines.size()) &&
+                             levels.num_ports() <= topology.network.ports().num_ports();
+    if (are_its_own) return std::nullopt;
+    return "levels are those of other machines";
+}
+
+// The network has the GPUs of all machines, and knows on which each is.
+Fault check_network(const traffic::CollectiveNetwork& network, const GangMachines& machines) {
+    std::size_t gpus = 0;
+    for (std::int32_t machine = 0; machine < machines.size(); ++machine)
+        gpus += machines.gpus_of(machine).size();
+    const std::size_t vertices = index(network.ports().num_vertices());
+    if (auto fault = traffic::check_size("network", vertices, gpus)) return fault;
+    for (std::int32_t machine = 0; machine < machines.size(); ++machine) {
+        for (const std::int32_t gpu : machines.gpus_of(machine)) {
+            if (network.vertex(gpu).machine != machine)
+                return traffic::wrong("gpus", index(gpu), machine, "the network has it on another machine");
+        }
+    }
+    return std::nullopt;
+}
+
+Fault check_mean_speeds(const char* name, std::span<const double> speeds, std::size_t machines) {
+    if (auto fault = traffic::check_size(name, speeds.size(), machines)) return fault;
+    for (std::size_t i = 0; i < speeds.size(); ++i) {
+        if (!(speeds[i] >= 1e-18 && speeds[i] <= 1e18))
+            return traffic::wrong(name, i, speeds[i], "not in 1e-18..1e18");
     }
     return std::nullopt;
 }
@@ -291,8 +341,9 @@ Fault GangTopology::check(const GangTopologyParams& params) {
             return traffic::wrong("class_of", index(machine), limits.class_of[index(machine)],
                                   "a class of other GPUs");
     }
-    if (auto fault = traffic::check_size("adapter_speed", params.adapter_speed.size(), count)) return fault;
-    return traffic::check_size("nvlink_speed", params.nvlink_speed.size(), count);
+    if (auto fault = check_network(*params.network, limits.gpus)) return fault;
+    if (auto fault = check_mean_speeds("adapter_speed", params.adapter_speed, count)) return fault;
+    return check_mean_speeds("nvlink_speed", params.nvlink_speed, count);
 }
 
 GangTopology::GangTopology(const GangTopologyParams& params)
@@ -319,18 +370,13 @@ Fault check(const GangSearchParams& params) {
     if (params.topology == nullptr || params.levels == nullptr) return "a topology is missing";
     const GangTopology& topology = *params.topology;
     if (auto fault = check(params.offers, topology.machines)) return fault;
-    const auto machines = topology.machines.size();
-    if (params.levels->size() == 0 || (*params.levels)[0].codes.size() != index(machines))
-        return "levels are those of other machines";
+    if (auto fault = check_levels(*params.levels, topology)) return fault;
     const std::size_t free = params.offers.machines.size() * params.free_bytes;
     if (auto fault = traffic::check_size("free", params.free.size(), free)) return fault;
-    if (params.most < 1) return traffic::wrong("most", 0, params.most, "below 1");
-    if (auto fault = check(params.job, params.units)) return fault;
-    if (auto fault = check_edges(params.edges, static_cast<double>(params.units.tasks.size()))) return fault;
-    const std::size_t start = params.start.empty() ? 0 : params.units.tasks.size();
-    if (auto fault = traffic::check_size("start", params.start.size(), start)) return fault;
+    if (auto fault = check_tasks(params)) return fault;
     if (params.others != nullptr && &params.others->network() != &topology.network.ports())
         return "others are flows of another network";
+    if (auto fault = check_times(params)) return fault;
     return check_together(params);
 }
 
