@@ -66,6 +66,7 @@ py::array_t<double> bounds_of_sets(const RatedSets& rated, const Sets& sets) {
 
 py::array_t<double> leading(const RatedSets& rated, const Sets& sets, std::size_t count, double share) {
     check_sets(rated, sets);
+    if (count == 0) throw std::invalid_argument("count = 0: below 1");
     return to_row(without_gil<std::vector<double>>([&] {
         WorkMeter meter(to_stop_condition({}));
         return rated.leading(as_span(sets), count, share, meter);
@@ -97,14 +98,16 @@ std::unique_ptr<Machine> make_machine(const Ints& far, const Ints& socket, const
     check_shape(far, "far", {n, n});
     check_shape(near, "near", {n});
     check_shape(degraded, "degraded", {n});
-    return std::make_unique<Machine>(decide::MachineParams{.far = as_span(far),
-                                                           .socket = as_span(socket),
-                                                           .near = as_span(near),
-                                                           .degraded = as_span(degraded),
-                                                           .parts = std::move(parts),
-                                                           .are_alike = are_alike,
-                                                           .rated = rated.empty() ? nullptr : rated.front(),
-                                                           .network = &network});
+    decide::MachineParams params{.far = as_span(far),
+                                 .socket = as_span(socket),
+                                 .near = as_span(near),
+                                 .degraded = as_span(degraded),
+                                 .parts = std::move(parts),
+                                 .are_alike = are_alike,
+                                 .rated = rated.empty() ? nullptr : rated.front(),
+                                 .network = &network};
+    require(check(params));
+    return std::make_unique<Machine>(params);
 }
 
 decide::JobParams job_of(const CollectivesHandle& collectives, std::int32_t size, bool communicates) {
@@ -142,17 +145,26 @@ std::pair<std::vector<OptionRow>, bool> rank_sets(const Machine& machine,
                              .stop = to_stop_condition({})};
     params.job.takes_parts = !params.left.empty();
     params.job.takes_fullest = takes_fullest;
+    check_vertices(free, "free", static_cast<std::int32_t>(machine.num_gpus()));
     for (const std::int32_t gpu : free) params.free[static_cast<std::size_t>(gpu)] = true;
+    require(check(params));
     const auto found = without_gil<decide::SetResult>([&] { return decide::rank_sets(params); });
     return {rows_of(found.options), found.all_compared};
 }
 
 double seconds_of_any(const Machine& machine, const CollectivesHandle& collectives, std::int32_t size,
                       bool communicates) {
+    const decide::JobParams job = job_of(collectives, size, communicates);
+    require(check(job, machine.num_gpus()));
     return without_gil<double>([&] {
         WorkMeter meter(to_stop_condition({}));
-        return decide::seconds_of_any(machine, job_of(collectives, size, communicates), meter);
+        return decide::seconds_of_any(machine, job, meter);
     });
+}
+
+double grade(double seconds, double slack) {
+    require(decide::check_slack(slack));
+    return decide::grade(seconds, slack);
 }
 
 }  // namespace
@@ -177,7 +189,7 @@ void register_decide(py::module_& module) {
              py::arg("near_only"), "Options, and whether all were compared.")
         .def("seconds_of_any", &seconds_of_any, py::arg("collectives"), py::arg("size"),
              py::arg("communicates"));
-    module.def("grade", &decide::grade, py::arg("seconds"), py::arg("slack"));
+    module.def("grade", &grade, py::arg("seconds"), py::arg("slack"));
 }
 
 }  // namespace topoplace::bindings

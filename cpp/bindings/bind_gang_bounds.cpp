@@ -107,8 +107,9 @@ py::array_t<double> of_sets(const MachineLimits& limits, std::int32_t machine) {
 }
 
 decide::JobParams checked_job(const CollectivesHandle& job, std::int32_t size, bool communicates) {
-    require(traffic::check(job.view(), static_cast<std::size_t>(std::max(size, 0))));
-    return {.collectives = job.view(), .size = size, .communicates = communicates};
+    const decide::JobParams params{.collectives = job.view(), .size = size, .communicates = communicates};
+    require(check(params, INT32_MAX));
+    return params;
 }
 
 double least_seconds_of_one(const GangLimits& limits, const CollectivesHandle& job, std::int32_t size,

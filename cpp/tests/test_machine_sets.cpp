@@ -211,6 +211,78 @@ TEST(a_search_without_time_has_no_answer) {
     }
 }
 
+TEST(a_job_without_tasks_has_no_set) {
+    topoplace::Random random(8);
+    const Case one(random);
+    decide::SetParams params{.machine = one.machine.get(), .regions = {{0}}};
+    params.free.assign(at(one.size), true);
+    CHECK(!decide::check(params));
+    CHECK(decide::rank_sets(params).options.empty());
+    topoplace::WorkMeter meter{topoplace::StopCondition{}};
+    CHECK_EQ(decide::seconds_of_any(*one.machine, params.job, meter), 0.0);
+}
+
+TEST(a_machine_names_what_is_out_of_range) {
+    const Fabric fabric = oracle::equal_machines(1, 3);
+    const std::vector<std::int32_t> far(9, 0), row(3, 0);
+    const std::vector<double> degraded(3, 0.0), speeds(64, 1.0);
+    topoplace::Random random(9);
+    const Fabric rates = oracle::random_fabric(random, 1, 6);
+    const RatedSets rated({rates.rates.get(), false, speeds, speeds});
+    const auto fault_of = [&](auto change) {
+        decide::MachineParams params{far,           row,   row,     degraded,
+                                     {{0, 2}, {1}}, false, nullptr, fabric.made.get()};
+        change(params);
+        return decide::check(params).value_or("");
+    };
+    CHECK_EQ(fault_of([](auto&) {}), "");
+    CHECK_EQ(fault_of([&](auto& p) { p.far = row; }), "far has 3 entries, not 9");
+    CHECK_EQ(fault_of([&](auto& p) { p.near = far; }), "near has 9 entries, not 3");
+    CHECK_EQ(fault_of([](auto& p) { p.degraded = {}; }), "degraded has 0 entries, not 3");
+    CHECK_EQ(fault_of([](auto& p) { p.parts = {{0}, {}}; }), "parts has one without GPUs");
+    CHECK_EQ(fault_of([](auto& p) { p.parts = {{0, 3}}; }), "parts[1] = 3: out of range");
+    CHECK_EQ(fault_of([](auto& p) { p.parts = {{1, 1}}; }), "parts[1] = 1: does not ascend");
+    CHECK_EQ(fault_of([&](auto& p) { p.rated = &rated; }), "rated has 6 entries, not 3");
+    CHECK_EQ(fault_of([](auto& p) { p.network = nullptr; }), "network is missing");
+    const Fabric larger = oracle::equal_machines(2, 3);
+    CHECK_EQ(fault_of([&](auto& p) { p.network = larger.made.get(); }), "network has 6 entries, not 3");
+}
+
+TEST(sets_name_what_is_out_of_range) {
+    const Fabric fabric = oracle::equal_machines(1, 3);
+    const std::vector<std::int32_t> far(9, 0), row(3, 0);
+    const std::vector<double> degraded(3, 0.0);
+    const decide::Machine machine({far, row, row, degraded, {}, false, nullptr, fabric.made.get()});
+    Collectives job;
+    job.add(Kind::kSends, {0, 1}, 1.0);
+    job.end_phase();
+    const auto fault_of = [&](auto change) {
+        decide::SetParams params{
+            .machine = &machine, .job = {job.view(), 2, true}, .regions = {{0, 1, 2}, {0, 2}}};
+        params.required = {1};
+        params.free.assign(3, true);
+        change(params);
+        return decide::check(params).value_or("");
+    };
+    CHECK_EQ(fault_of([](auto&) {}), "");
+    CHECK_EQ(fault_of([](auto& p) { p.machine = nullptr; }), "machine is missing");
+    CHECK_EQ(fault_of([](auto& p) { p.job.size = 4; }), "size = 4: not in 0..3");
+    CHECK_EQ(fault_of([](auto& p) { p.job.size = -1; }), "size = -1: not in 0..3");
+    CHECK_EQ(fault_of([](auto& p) { p.job.size = 1; }), "tasks[1] = 1: out of range");
+    CHECK_EQ(fault_of([](auto& p) { p.regions[1] = {-1}; }), "regions[0] = -1: out of range");
+    CHECK_EQ(fault_of([](auto& p) { p.regions[1] = {2, 0}; }), "regions[1] = 0: does not ascend");
+    CHECK_EQ(fault_of([](auto& p) { p.are_fixed = true; }), "regions has 3 entries, not 2");
+    CHECK_EQ(fault_of([](auto& p) { p.required = {3}; }), "required[0] = 3: out of range");
+    CHECK_EQ(fault_of([](auto& p) { p.required = {0, 0}; }), "required[1] = 0: does not ascend");
+    CHECK_EQ(fault_of([](auto& p) { p.required = {0, 1, 2}; }), "required has 3 GPUs of a job of 2");
+    CHECK_EQ(fault_of([](auto& p) { p.free.pop_back(); }), "free has 2 entries, not 3");
+    CHECK_EQ(fault_of([](auto& p) { p.left = {1000}; }), "left has 1 entries, not 3");
+    CHECK_EQ(fault_of([](auto& p) { p.job.takes_parts = true; }), "left has 0 entries, not 3");
+    CHECK_EQ(fault_of([](auto& p) { p.alternatives = 0; }), "alternatives = 0: below 1");
+    for (const double slack : {0.0, -1.0, HUGE_VAL, std::nan("")})
+        CHECK(fault_of([&](auto& p) { p.slack = slack; }).starts_with("slack = "));
+}
+
 TEST(sets_are_counted_and_listed_in_order) {
     CHECK_EQ(collective::num_sets(16, 8), 12870U);
     CHECK_EQ(collective::num_sets(3, 4), 0U);

@@ -38,6 +38,7 @@ class GangLevels {
     // Levels around machines, then machines themselves.
     std::size_t size() const { return levels_.size(); }
     const GangLevel& operator[](std::size_t i) const { return levels_[i]; }
+    std::int64_t num_ports() const { return num_ports_; }  // up to the last uplink
     // Without machines.
     LevelCodes codes() const;
     // Of each depth of the tree but that of machines: 1 where tasks that meet there use NVLinks, else 0.
@@ -53,6 +54,7 @@ class GangLevels {
   private:
     std::vector<GangLevel> levels_;
     std::vector<std::int32_t> own_class_, bound_class_;
+    std::int64_t num_ports_ = 0;
 };
 
 }  // namespace topoplace::decide

@@ -68,9 +68,9 @@ struct GangSearchParams {
     bool machine_groups = false;      // some group of tasks has to be within one machine
 
     std::span<const std::int32_t> start{};  // of each task: the machine from which to search; empty: unknown
-    bool may_leave = true;                  // these machines
-    bool is_balanced = false;               // if not, each has as many tasks as before
-    std::vector<Together> together{};       // in domains that tasks may not leave either
+    bool may_leave = true;                  // these machines freely; else what follows binds the search
+    bool is_balanced = false;               // each machine has as many tasks as before
+    std::vector<Together> together{};       // tasks that do not leave the domain in which all of them start
     std::vector<std::size_t> whole{};       // levels of which one domain has all tasks
 
     const ports::FlowCounts* others = nullptr;

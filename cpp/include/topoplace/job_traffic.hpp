@@ -59,7 +59,7 @@ struct JobCollectives {
     std::span<const std::int32_t> tasks{};
     std::span<const double> gigabytes{};  // of each collective: between two neighbours, both ways together
     // Of each entry of `tasks`: what it gets from each other task of its collective, where that differs; -1
-    // where not. Empty: nowhere.
+    // where not. Empty: nowhere. `gigabytes` is then twice the least of these, as bounds ask.
     std::span<const double> received{};
     // Of each run of collectives of one kind and number of tasks: these and those before it. Empty: each
     // collective is one.

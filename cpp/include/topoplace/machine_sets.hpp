@@ -33,9 +33,12 @@ struct MachineParams {
     const traffic::CollectiveNetwork* network = nullptr;
 };
 
+// What is out of range.
+[[nodiscard]] Fault check(const MachineParams& params);
+
 class Machine {
   public:
-    // The rated sets and the network have to outlive it.
+    // The parameters pass `check`; the rated sets and the network have to outlive it.
     explicit Machine(const MachineParams& params);
 
     std::size_t num_gpus() const { return socket.size(); }
@@ -60,6 +63,9 @@ struct JobParams {
     bool takes_parts = false;    // shares or slices of GPUs
     bool takes_fullest = false;  // of such GPUs the whole ones, else those with the least left
 };
+
+// What is out of range for a machine of so many GPUs.
+[[nodiscard]] Fault check(const JobParams& job, std::size_t num_gpus);
 
 struct SetParams {
     const Machine* machine = nullptr;
@@ -89,6 +95,10 @@ struct SetResult {
     bool complete = true;              // false: the search was stopped, and there are no options
 };
 
+// What is out of range.
+[[nodiscard]] Fault check(const SetParams& params);
+
+// The parameters pass `check`.
 SetResult rank_sets(const SetParams& params);
 
 // The communication time of the job with task i on GPU i, for machines on which all GPUs are alike.
@@ -96,5 +106,8 @@ double seconds_of_any(const Machine& machine, const JobParams& job, WorkMeter& m
 
 // A number for a time, smaller for a shorter one; equal for times that count as equal.
 double grade(double seconds, double slack);
+
+// A slack that `grade` does not take.
+[[nodiscard]] Fault check_slack(double slack);
 
 }  // namespace topoplace::decide

@@ -35,8 +35,9 @@ Fault check(const GangLevelParams& level, std::int32_t machines, const ports::Po
     if (auto fault = traffic::check_size("uplink", level.uplink.size(), level.uplink.empty() ? 0 : count))
         return fault;
     for (std::size_t i = 0; i < level.uplink.size(); ++i) {
-        if (!(level.uplink[i] >= 0.0 && level.uplink[i] <= 1e18))
-            return traffic::wrong("uplink", i, level.uplink[i], "not in 0..1e18");
+        const bool is_speed = level.uplink[i] >= 1e-18 && level.uplink[i] <= 1e18;
+        if (!is_speed && level.uplink[i] != 0.0)
+            return traffic::wrong("uplink", i, level.uplink[i], "neither 0 nor in 1e-18..1e18");
     }
     return check_uplinks(level.uplinks, machines, network);
 }
@@ -46,6 +47,8 @@ GangLevels::GangLevels(std::span<const GangLevelParams> levels, bool meet_anywhe
         levels_.push_back({copied(one.codes), copied(one.domains), copied(one.uplink), copied(one.uplinks),
                            one.is_switched});
         own_class_.push_back(one.is_switched ? 1 : 0);
+        for (std::size_t i = 1; i < one.uplinks.size(); i += 2)
+            num_ports_ = std::max(num_ports_, one.uplinks[i] + 1);
     }
     own_class_.pop_back();  // that of machines
     bound_class_ = meet_anywhere ? std::vector<std::int32_t>(own_class_.size(), 1) : own_class_;

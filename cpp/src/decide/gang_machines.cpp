@@ -6,38 +6,15 @@
 #include <string>
 
 #include "graph/index.hpp"
+#include "job_traffic/checks.hpp"
 
 namespace topoplace::decide {
 namespace {
 
-template <class T>
-std::string wrong(const char* name, std::size_t i, T value, const char* rule) {
-    return std::string(name) + "[" + std::to_string(i) + "] = " + std::to_string(value) + ": " + rule;
-}
-
-Fault check_size(const char* name, std::size_t size, std::size_t expected) {
-    if (size == expected) return std::nullopt;
-    return std::string(name) + " has " + std::to_string(size) + " entries, not " + std::to_string(expected);
-}
-
-template <class T>
-Fault check_range(const char* name, std::span<const T> values, std::int64_t low, std::int64_t high) {
-    for (std::size_t i = 0; i < values.size(); ++i) {
-        if (values[i] < low || values[i] > high) return wrong(name, i, values[i], "out of range");
-    }
-    return std::nullopt;
-}
-
-// Numbers below `count`, each once.
-Fault check_once(const char* name, std::span<const std::int32_t> numbers, std::size_t count) {
-    if (Fault fault = check_range(name, numbers, 0, static_cast<std::int64_t>(count) - 1)) return fault;
-    std::vector<std::uint8_t> seen(count, 0);
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        if (seen[index(numbers[i])] != 0) return wrong(name, i, numbers[i], "listed twice");
-        seen[index(numbers[i])] = 1;
-    }
-    return std::nullopt;
-}
+using traffic::check_once;
+using traffic::check_range;
+using traffic::check_size;
+using traffic::wrong;
 
 Fault check_ends(std::span<const std::int64_t> ends, std::size_t gpus) {
     std::int64_t last = 0;
@@ -81,10 +58,9 @@ Fault check(const GangMachinesParams& params) {
     if (Fault fault = check_ends(params.gpu_ends, gpus)) return fault;
     if (Fault fault = check_once("gpus", params.gpus, gpus)) return fault;
     if (Fault fault = check_size("domain", params.domain.size(), gpus)) return fault;
-    if (Fault fault = check_range("domain", params.domain, 0, INT32_MAX)) return fault;
+    if (Fault fault = check_range("domain", params.domain, 0, std::size_t{1} << 31)) return fault;
     if (Fault fault = check_size("adapter", params.adapter.size(), gpus)) return fault;
-    const auto ports = static_cast<std::int64_t>(params.gb_per_s.size());
-    if (Fault fault = check_range("adapter", params.adapter, -1, ports - 1)) return fault;
+    if (Fault fault = check_range("adapter", params.adapter, -1, params.gb_per_s.size())) return fault;
     if (Fault fault = check_size("way_out", params.way_out.size(), gpus)) return fault;
     if (Fault fault = check_speeds("way_out", params.way_out)) return fault;
     return check_speeds("gb_per_s", params.gb_per_s);
@@ -106,8 +82,7 @@ Fault check(const MachineOffers& offers, const GangMachines& machines) {
     const std::size_t count = offers.machines.size();
     if (Fault fault = check_once("machines", offers.machines, index(machines.size()))) return fault;
     if (Fault fault = check_size("kind_of", offers.kind_of.size(), count)) return fault;
-    const auto last = static_cast<std::int64_t>(kinds.counts.size()) - 1;
-    if (Fault fault = check_range("kind_of", offers.kind_of, 0, last)) return fault;
+    if (Fault fault = check_range("kind_of", offers.kind_of, 0, kinds.counts.size())) return fault;
     if (Fault fault = check_size("sizes", offers.sizes.size(), count)) return fault;
     for (std::size_t i = 0; i < count; ++i) {
         const std::size_t kind = index(offers.kind_of[i]);

@@ -63,8 +63,7 @@ class Regions {
         }
         std::vector<std::pair<std::int64_t, const std::vector<std::size_t>*>> enough;
         for (const auto& [_, members] : domains) {
-            if (const std::int64_t room = room_of(members); room >= size())
-                enough.emplace_back(room, &members);
+            if (have_room(members)) enough.emplace_back(room_of(members), &members);
         }
         std::ranges::stable_sort(enough, {}, [](const auto& one) { return one.first; });
         std::vector<Region> found;
@@ -77,6 +76,12 @@ class Regions {
     std::int64_t room_of(const std::vector<std::size_t>& members) const {
         return std::accumulate(members.begin(), members.end(), std::int64_t{0},
                                [&](std::int64_t sum, std::size_t i) { return sum + tasks_of(i); });
+    }
+
+    bool have_room(const std::vector<std::size_t>& members) const {
+        std::int64_t units = 0;
+        for (const std::size_t offer : members) units += tasks_of(offer) / params_.units.size;
+        return units >= params_.units.count();
     }
 
     std::int64_t tasks_of(std::size_t offer) const { return std::min(offers_.sizes[offer], params_.most); }

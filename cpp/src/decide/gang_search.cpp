@@ -2,6 +2,7 @@
 #include "topoplace/gang_search.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "decide/gang_regions.hpp"
 #include "decide/part_gpus.hpp"
@@ -78,7 +79,7 @@ class Search {
         if (!found.found) return {};
         GangFound best{true, found.vertex_of, found.seconds};
         std::vector<std::int32_t> gpus = by_the_rule_for_machines(params_, best.gpus);
-        if (!gpus.empty() && gpus != best.gpus && is_as_good(gpus, best.gpus)) best.gpus = std::move(gpus);
+        if (!gpus.empty() && gpus != best.gpus) take_if_as_good(std::move(gpus), best);
         return best;
     }
 
@@ -130,12 +131,15 @@ class Search {
             std::min(kMoveWork * std::max(1.0, count / kManyItems) / degree, kMostMoves * count));
     }
 
-    bool is_as_good(std::span<const std::int32_t> gpus, std::span<const std::int32_t> others) const {
+    void take_if_as_good(std::vector<std::int32_t> gpus, GangFound& best) const {
         const auto& network = params_.topology->network;
         const traffic::JobTime ours = traffic::time_of(network, params_.job, gpus, params_.others),
-                               theirs = traffic::time_of(network, params_.job, others, params_.others);
-        return ours.seconds <= theirs.seconds * (1 + kRounding) &&
-               ours.port_seconds <= theirs.port_seconds * (1 + kRounding);
+                               theirs = traffic::time_of(network, params_.job, best.gpus, params_.others);
+        const bool is_as_good = ours.seconds <= theirs.seconds * (1 + kRounding) &&
+                                ours.port_seconds <= theirs.port_seconds * (1 + kRounding);
+        if (!is_as_good) return;
+        best.gpus = std::move(gpus);
+        if (ours.seconds * (1 + kRounding) < best.seconds) best.seconds = ours.seconds;
     }
 
     const GangSearchParams& params_;
@@ -147,10 +151,36 @@ class Search {
 Fault check_edges(std::span<const double> edges, double tasks) {
     if (edges.size() % 3 != 0) return "edges is not in rows of three";
     for (std::size_t i = 0; i < edges.size(); i += 3) {
-        const double a = edges[i], b = edges[i + 1];
-        if (!(a >= 0 && a < b && b < tasks)) return traffic::wrong("edges", i, a, "not two tasks in order");
+        const double a = edges[i], b = edges[i + 1], gigabytes = edges[i + 2];
+        const bool are_tasks = a >= 0 && a < b && b < tasks && std::floor(a) == a && std::floor(b) == b;
+        if (!are_tasks) return traffic::wrong("edges", i, a, "not two tasks in order");
+        if (!(gigabytes >= 0.0 && gigabytes <= 1e18))
+            return traffic::wrong("edges", i + 2, gigabytes, "not in 0..1e18");
     }
     return std::nullopt;
+}
+
+Fault check_tasks(const GangSearchParams& params) {
+    if (params.most < 1) return traffic::wrong("most", 0, params.most, "below 1");
+    if (auto fault = check(params.job, params.units)) return fault;
+    const std::size_t tasks = params.units.tasks.size();
+    if (auto fault = check_edges(params.edges, static_cast<double>(tasks))) return fault;
+    const std::size_t start = params.start.empty() ? 0 : tasks;
+    if (auto fault = traffic::check_size("start", params.start.size(), start)) return fault;
+    return traffic::check_range("start", params.start, 0, index(params.topology->machines.size()));
+}
+
+Fault check_times(const GangSearchParams& params) {
+    if (!(params.share >= 0.0 && params.share <= 1e9))
+        return traffic::wrong("share", 0, params.share, "not in 0..1e9");
+    return check_slack(params.slack);
+}
+
+Fault check_levels(const GangLevels& levels, const GangTopology& topology) {
+    const bool are_its_own = levels.size() > 0 && levels[0].codes.size() == index(topology.machines.size()) &&
+                             levels.num_ports() <= topology.network.ports().num_ports();
+    if (are_its_own) return std::nullopt;
+    return "levels are those of other machines";
 }
 
 Fault check_together(const GangSearchParams& params) {
@@ -173,19 +203,13 @@ Fault check(const GangSearchParams& params) {
     if (params.topology == nullptr || params.levels == nullptr) return "a topology is missing";
     const GangTopology& topology = *params.topology;
     if (auto fault = check(params.offers, topology.machines)) return fault;
-    const auto machines = topology.machines.size();
-    if (params.levels->size() == 0 || (*params.levels)[0].codes.size() != index(machines))
-        return "levels are those of other machines";
+    if (auto fault = check_levels(*params.levels, topology)) return fault;
     const std::size_t free = params.offers.machines.size() * params.free_bytes;
     if (auto fault = traffic::check_size("free", params.free.size(), free)) return fault;
-    if (params.most < 1) return traffic::wrong("most", 0, params.most, "below 1");
-    if (auto fault = check(params.job, params.units)) return fault;
-    if (auto fault = check_edges(params.edges, static_cast<double>(params.units.tasks.size()))) return fault;
-    const std::size_t start = params.start.empty() ? 0 : params.units.tasks.size();
-    if (auto fault = traffic::check_size("start", params.start.size(), start)) return fault;
-    if (auto fault = traffic::check_range("start", params.start, 0, index(machines))) return fault;
+    if (auto fault = check_tasks(params)) return fault;
     if (params.others != nullptr && &params.others->network() != &topology.network.ports())
         return "others are flows of another network";
+    if (auto fault = check_times(params)) return fault;
     return check_together(params);
 }
 

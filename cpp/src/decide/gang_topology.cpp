@@ -4,6 +4,34 @@
 #include "topoplace/gang_search.hpp"
 
 namespace topoplace::decide {
+namespace {
+
+// The network has the GPUs of all machines, and knows on which each is.
+Fault check_network(const traffic::CollectiveNetwork& network, const GangMachines& machines) {
+    std::size_t gpus = 0;
+    for (std::int32_t machine = 0; machine < machines.size(); ++machine)
+        gpus += machines.gpus_of(machine).size();
+    const std::size_t vertices = index(network.ports().num_vertices());
+    if (auto fault = traffic::check_size("network", vertices, gpus)) return fault;
+    for (std::int32_t machine = 0; machine < machines.size(); ++machine) {
+        for (const std::int32_t gpu : machines.gpus_of(machine)) {
+            if (network.vertex(gpu).machine != machine)
+                return traffic::wrong("gpus", index(gpu), machine, "the network has it on another machine");
+        }
+    }
+    return std::nullopt;
+}
+
+Fault check_mean_speeds(const char* name, std::span<const double> speeds, std::size_t machines) {
+    if (auto fault = traffic::check_size(name, speeds.size(), machines)) return fault;
+    for (std::size_t i = 0; i < speeds.size(); ++i) {
+        if (!(speeds[i] >= 1e-18 && speeds[i] <= 1e18))
+            return traffic::wrong(name, i, speeds[i], "not in 1e-18..1e18");
+    }
+    return std::nullopt;
+}
+
+}  // namespace
 
 Fault GangTopology::check(const GangTopologyParams& params) {
     const GangLimits& limits = *params.limits;
@@ -13,8 +41,9 @@ Fault GangTopology::check(const GangTopologyParams& params) {
             return traffic::wrong("class_of", index(machine), limits.class_of[index(machine)],
                                   "a class of other GPUs");
     }
-    if (auto fault = traffic::check_size("adapter_speed", params.adapter_speed.size(), count)) return fault;
-    return traffic::check_size("nvlink_speed", params.nvlink_speed.size(), count);
+    if (auto fault = check_network(*params.network, limits.gpus)) return fault;
+    if (auto fault = check_mean_speeds("adapter_speed", params.adapter_speed, count)) return fault;
+    return check_mean_speeds("nvlink_speed", params.nvlink_speed, count);
 }
 
 GangTopology::GangTopology(const GangTopologyParams& params)

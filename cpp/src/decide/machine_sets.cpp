@@ -9,6 +9,7 @@
 
 #include "decide/set_times.hpp"
 #include "graph/index.hpp"
+#include "job_traffic/checks.hpp"
 
 namespace topoplace::decide {
 namespace {
@@ -281,7 +282,45 @@ bool reduces_in(const traffic::CollectiveNetwork& network, std::size_t num_gpus)
     return false;
 }
 
+// GPUs of a machine of so many, ascending.
+Fault check_ascending(const char* name, const Gpus& gpus, std::size_t num_gpus) {
+    if (auto fault = traffic::check_range(name, gpus, 0, num_gpus)) return fault;
+    for (std::size_t i = 1; i < gpus.size(); ++i) {
+        if (gpus[i] <= gpus[i - 1]) return traffic::wrong(name, i, gpus[i], "does not ascend");
+    }
+    return std::nullopt;
+}
+
+// The sets that may be listed.
+Fault check_sets(const SetParams& params, std::size_t num_gpus) {
+    const std::size_t size = index(params.job.size);
+    for (const Gpus& region : params.regions) {
+        if (auto fault = check_ascending("regions", region, num_gpus)) return fault;
+        const std::size_t expected = params.are_fixed ? size : region.size();
+        if (auto fault = traffic::check_size("regions", region.size(), expected)) return fault;
+    }
+    if (auto fault = check_ascending("required", params.required, num_gpus)) return fault;
+    if (params.required.size() <= size) return std::nullopt;
+    return "required has " + std::to_string(params.required.size()) + " GPUs of a job of " +
+           std::to_string(size);
+}
+
 }  // namespace
+
+Fault check(const MachineParams& params) {
+    const std::size_t n = params.socket.size();
+    if (auto fault = traffic::check_size("far", params.far.size(), n * n)) return fault;
+    if (auto fault = traffic::check_size("near", params.near.size(), n)) return fault;
+    if (auto fault = traffic::check_size("degraded", params.degraded.size(), n)) return fault;
+    for (const Gpus& part : params.parts) {
+        if (part.empty()) return "parts has one without GPUs";
+        if (auto fault = check_ascending("parts", part, n)) return fault;
+    }
+    const std::size_t rated = params.rated == nullptr ? n : index(params.rated->num_gpus());
+    if (auto fault = traffic::check_size("rated", rated, n)) return fault;
+    if (params.network == nullptr) return "network is missing";
+    return traffic::check_size("network", index(params.network->ports().num_vertices()), n);
+}
 
 Machine::Machine(const MachineParams& params)
     : far(params.far.begin(), params.far.end()),
@@ -296,6 +335,29 @@ Machine::Machine(const MachineParams& params)
 
 double grade(double seconds, double slack) {
     return seconds > 0.0 ? std::nearbyint(std::log(seconds) / std::log1p(slack)) : -1e9;
+}
+
+Fault check_slack(double slack) {
+    if (slack > 0.0 && std::isfinite(slack)) return std::nullopt;
+    return "slack = " + std::to_string(slack) + ": not above 0, or not finite";
+}
+
+Fault check(const JobParams& job, std::size_t num_gpus) {
+    if (job.size < 0 || index(job.size) > num_gpus)
+        return "size = " + std::to_string(job.size) + ": not in 0.." + std::to_string(num_gpus);
+    return traffic::check(job.collectives, index(job.size));
+}
+
+Fault check(const SetParams& params) {
+    if (params.machine == nullptr) return "machine is missing";
+    const std::size_t n = params.machine->num_gpus();
+    if (auto fault = check(params.job, n)) return fault;
+    if (auto fault = check_sets(params, n)) return fault;
+    if (auto fault = traffic::check_size("free", params.free.size(), n)) return fault;
+    const bool has_left = params.job.takes_parts || !params.left.empty();
+    if (auto fault = traffic::check_size("left", params.left.size(), has_left ? n : 0)) return fault;
+    if (params.alternatives == 0) return "alternatives = 0: below 1";
+    return check_slack(params.slack);
 }
 
 SetResult rank_sets(const SetParams& params) {

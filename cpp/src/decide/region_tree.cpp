@@ -48,7 +48,7 @@ bool RegionTree::have_equal_room() const {
 }
 
 std::vector<std::int32_t> RegionTree::start() const {
-    std::vector<std::int32_t> leaf_of(index(params_.topology->machines.size()), kAbsent), found;
+    std::vector<std::int32_t> leaf_of(index(params_.topology->machines.size()), kAbsent), found, left = room_;
     for (std::size_t leaf = 0; leaf < machines_.size(); ++leaf)
         leaf_of[index(machines_[leaf])] = static_cast<std::int32_t>(leaf);
     const std::size_t size = index(params_.units.size);
@@ -57,8 +57,9 @@ std::vector<std::int32_t> RegionTree::start() const {
         const std::int32_t machine = params_.start[index(unit.front())];
         const bool is_together = std::ranges::all_of(
             unit, [&](std::int32_t task) { return params_.start[index(task)] == machine; });
-        if (!is_together || leaf_of[index(machine)] == kAbsent) return {};
-        found.push_back(leaf_of[index(machine)]);
+        const std::int32_t leaf = leaf_of[index(machine)];
+        if (!is_together || leaf == kAbsent || --left[index(leaf)] < 0) return {};
+        found.push_back(leaf);
     }
     return found;
 }

@@ -115,6 +115,7 @@ double SetTimes::measured(std::span<const std::int32_t> gpus) const {
 }
 
 double seconds_of_any(const Machine& machine, const JobParams& job, WorkMeter& meter) {
+    if (job.size == 0) return 0.0;
     SetParams params;
     params.machine = &machine;
     params.job = job;

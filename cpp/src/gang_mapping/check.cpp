@@ -11,20 +11,9 @@ namespace topoplace::gang_mapping {
 namespace {
 
 using traffic::check_ends;
-using traffic::check_range;
+using traffic::check_once;
 using traffic::check_size;
 using traffic::wrong;
-
-// Each number below `count` at most once.
-Fault check_once(const char* name, std::span<const std::int32_t> numbers, std::size_t count) {
-    if (auto fault = check_range(name, numbers, 0, count)) return fault;
-    std::vector<std::uint8_t> seen(count, 0);
-    for (std::size_t i = 0; i < numbers.size(); ++i) {
-        if (seen[index(numbers[i])] != 0) return wrong(name, i, numbers[i], "listed twice");
-        seen[index(numbers[i])] = 1;
-    }
-    return std::nullopt;
-}
 
 // The places of each leaf, for items of `size` tasks.
 Fault check_places(const GangParams& params, std::size_t size) {

@@ -83,6 +83,16 @@ Fault check_range(const char* name, std::span<const std::int32_t> values, std::i
     return std::nullopt;
 }
 
+Fault check_once(const char* name, std::span<const std::int32_t> numbers, std::size_t count) {
+    if (auto fault = check_range(name, numbers, 0, count)) return fault;
+    std::vector<std::uint8_t> seen(count, 0);
+    for (std::size_t i = 0; i < numbers.size(); ++i) {
+        if (seen[index(numbers[i])] != 0) return wrong(name, i, numbers[i], "listed twice");
+        seen[index(numbers[i])] = 1;
+    }
+    return std::nullopt;
+}
+
 Fault check_ends(const char* name, std::span<const std::int64_t> ends, std::size_t count) {
     std::int64_t last = 0;
     for (std::size_t i = 0; i < ends.size(); ++i) {

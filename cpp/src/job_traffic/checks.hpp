@@ -18,6 +18,8 @@ std::string wrong(const char* name, std::size_t i, T value, const char* rule) {
 // Every value is in low..end - 1.
 [[nodiscard]] Fault check_range(const char* name, std::span<const std::int32_t> values, std::int32_t low,
                                 std::size_t end);
+// Each number below `count` at most once.
+[[nodiscard]] Fault check_once(const char* name, std::span<const std::int32_t> numbers, std::size_t count);
 // Ascending, up to `count`.
 [[nodiscard]] Fault check_ends(const char* name, std::span<const std::int64_t> ends, std::size_t count);
 
