@@ -2,8 +2,8 @@
 //
 // A ring among several domains runs in channels, one over each adapter, and no faster than the rings inside a
 // domain with two of its tasks. Rings of one unit share the adapters of its domain. What two tasks exchange
-// otherwise passes the ports of both. Domains and their room are those of `GangRoom`. Each bound is rounded
-// down by a part in 1e9.
+// otherwise passes the ports of both; where tasks get different amounts, `gigabytes` is the least of all
+// pairs. Domains and their room are those of `GangRoom`. Each bound is rounded down by a part in 1e9.
 #pragma once
 
 #include <array>
@@ -29,8 +29,8 @@ struct GangLimitsParams {
     double most_of_a_gpu = 0.0;      // GB/s of all ports of one GPU together
     bool has_relays = false;         // a GPU may send by the adapter of another one
     bool join_machines = false;      // GPUs of different machines have direct links
-    // Of all GPUs: the largest GB/s of rings through switches, and whether each has such rings; the largest
-    // at which switches reduce, and the most bus GB/s of that.
+    // Of all GPUs: the largest GB/s of rings through switches, and whether each has such rings, as those in
+    // domains of several machines do; the largest at which switches reduce, and the most bus GB/s of that.
     double most_switched = 0.0;
     bool are_switched = false;
     double most_reducing = 0.0, most_reduced = 0.0;

@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "graph/index.hpp"
 
@@ -21,22 +22,20 @@ class Regions {
 
     std::vector<Region> find() const {
         if (!params_.whole.empty()) return of_domains();
-        std::vector<Region> found;
-        const std::vector<std::size_t> all = places([](std::size_t) { return true; });
-        if (params_.start.empty()) {
-            if (const auto some = promising(); some.size() < all.size()) found.push_back(region(some));
-        }
-        found.push_back(region(all));
-        return found;
+        if (!params_.start.empty()) return {region(all())};
+        return {region(promising())};
+    }
+
+    // Of gangs that are searched for anywhere, all machines.
+    std::vector<Region> rest() const {
+        if (!params_.whole.empty() || !params_.start.empty()) return {};
+        return {region(all())};
     }
 
   private:
-    template <class Choose>
-    std::vector<std::size_t> places(const Choose& is_chosen) const {
-        std::vector<std::size_t> found;
-        for (std::size_t i = 0; i < offers_.machines.size(); ++i) {
-            if (is_chosen(i)) found.push_back(i);
-        }
+    std::vector<std::size_t> all() const {
+        std::vector<std::size_t> found(offers_.machines.size());
+        std::iota(found.begin(), found.end(), std::size_t{0});
         return found;
     }
 
@@ -76,7 +75,7 @@ class Regions {
     std::int64_t size() const { return static_cast<std::int64_t>(params_.units.tasks.size()); }
     std::int64_t room_of(const std::vector<std::size_t>& members) const {
         return std::accumulate(members.begin(), members.end(), std::int64_t{0},
-                               [&](std::int64_t sum, std::size_t i) { return sum + offers_.sizes[i]; });
+                               [&](std::int64_t sum, std::size_t i) { return sum + tasks_of(i); });
     }
 
     bool have_room(const std::vector<std::size_t>& members) const {
@@ -94,32 +93,43 @@ class Regions {
                });
     }
 
-    // Machines of domains with much more room than the gang needs: of the outermost level, and among equal
-    // machines of each further one.
+    // Machines of domains with much more room than the gang needs: of the outermost level, and where domains
+    // are equal, of each further one.
     std::vector<std::size_t> promising() const {
-        std::vector<std::size_t> chosen = places([](std::size_t) { return true; });
-        const bool equal = are_equal();
-        const std::int64_t wanted = (equal ? kMuchEqualRoom : kMuchRoom) * size();
-        const std::size_t levels = params_.levels->size() - 1;
-        for (std::size_t level = 0; level < (equal ? levels : std::min<std::size_t>(levels, 1)); ++level)
-            narrow(level, wanted, chosen);
+        std::vector<std::size_t> chosen = all();
+        bool are_alike = are_equal();
+        for (std::size_t level = 0; level + 1 < params_.levels->size(); ++level) {
+            const std::map<std::int64_t, std::int64_t> room = rooms(level, chosen);
+            are_alike = are_alike && std::ranges::all_of(room, [&](const auto& one) {
+                            return one.second == room.begin()->second;
+                        });
+            if (level > 0 && !are_alike) break;
+            narrow(level, room, (are_alike ? kMuchEqualRoom : kMuchRoom) * size(), chosen);
+        }
         return chosen;
+    }
+
+    std::map<std::int64_t, std::int64_t> rooms(std::size_t level,
+                                               const std::vector<std::size_t>& chosen) const {
+        std::map<std::int64_t, std::int64_t> room;
+        std::int64_t* last = nullptr;
+        std::int64_t domain = 0;
+        for (const std::size_t i : chosen) {
+            if (last == nullptr || code(level, i) != domain) last = &room[domain = code(level, i)];
+            *last += tasks_of(i);
+        }
+        return room;
     }
 
     // To the smallest domains that have room for all of the gang, or else the largest, until there is as much
     // room as wanted.
-    void narrow(std::size_t level, std::int64_t wanted, std::vector<std::size_t>& chosen) const {
-        std::map<std::int64_t, std::int64_t> room;
-        std::int64_t all = 0;
-        for (const std::size_t i : chosen) {
-            room[code(level, i)] += tasks_of(i);
-            all += tasks_of(i);
-        }
-        if (all <= wanted) return;
+    void narrow(std::size_t level, const std::map<std::int64_t, std::int64_t>& room, std::int64_t wanted,
+                std::vector<std::size_t>& chosen) const {
+        if (room_of(chosen) <= wanted) return;
         std::vector<std::pair<std::int64_t, std::int64_t>> order(room.begin(), room.end());
-        std::ranges::stable_sort(order, {}, [&](const auto& one) {
+        std::ranges::sort(order, {}, [&](const auto& one) {
             const bool is_enough = one.second >= size();
-            return std::pair(!is_enough, is_enough ? one.second : -one.second);
+            return std::tuple(!is_enough, is_enough ? one.second : -one.second, one.first);
         });
         std::vector<std::int64_t> kept;
         for (std::int64_t sum = 0; const auto& [domain, own] : order) {
@@ -138,6 +148,8 @@ class Regions {
 
 }  // namespace
 
-std::vector<Region> regions_of(const GangSearchParams& params) { return Regions(params).find(); }
+std::vector<Region> first_regions(const GangSearchParams& params) { return Regions(params).find(); }
+
+std::vector<Region> other_regions(const GangSearchParams& params) { return Regions(params).rest(); }
 
 }  // namespace topoplace::decide

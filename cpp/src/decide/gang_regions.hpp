@@ -14,8 +14,11 @@ struct Region {
     }
 };
 
-// The most promising ones first: the domains that have much more room than the gang needs, then all; or each
-// domain that must have all tasks, the fullest first.
-std::vector<Region> regions_of(const GangSearchParams& params);
+// The domains that have much more room than the gang needs; or each domain that must have all tasks, the
+// fullest first.
+std::vector<Region> first_regions(const GangSearchParams& params);
+
+// Those for a gang for which the first ones have no room: all machines, or none.
+std::vector<Region> other_regions(const GangSearchParams& params);
 
 }  // namespace topoplace::decide

@@ -3,13 +3,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "decide/gang_regions.hpp"
 #include "decide/part_gpus.hpp"
+#include "decide/region_tree.hpp"
 #include "graph/index.hpp"
 #include "job_traffic/checks.hpp"
-#include "topoplace/gang_tree.hpp"
 
 namespace topoplace::decide {
 namespace {
@@ -30,121 +29,6 @@ StopCondition half_of(StopCondition stop) {
     return stop;
 }
 
-// The offers of a region as a tree of domains with the speeds of their ports.
-class Tree {
-  public:
-    Tree(const GangSearchParams& params, const Region& region)
-        : params_(params),
-          tree_(gang_tree(params.topology->machines, region.offers(params.offers), params.levels->codes())),
-          own_class(params.levels->own_class()) {
-        for (const std::int32_t offer : tree_.order) {
-            machines.push_back(region.machines[index(offer)]);
-            const std::int32_t most = std::min(region.sizes[index(offer)], params.most);
-            room.push_back(most / params.units.size);
-        }
-        uplink.push_back(0.0);
-        each_domain([&](std::size_t level, std::int32_t machine) {
-            const GangLevel& one = (*params_.levels)[level];
-            uplink.push_back(one.uplink.empty() ? 0.0 : one.uplink[index(machine)]);
-        });
-        add_own(params.topology->adapter_speed);
-        if (std::ranges::max(own_class) > 0) add_own(params.topology->nvlink_speed);
-    }
-
-    std::int64_t total_room() const { return std::accumulate(room.begin(), room.end(), std::int64_t{0}); }
-    bool have_equal_room() const {
-        return std::ranges::all_of(room, [&](std::int32_t one) { return one == room.front(); });
-    }
-
-    // The leaf of each item; empty where some is on several machines, or on one that is not offered or has
-    // too little room.
-    std::vector<std::int32_t> start() const {
-        std::unordered_map<std::int32_t, std::int32_t> leaf_of;
-        for (std::size_t leaf = 0; leaf < machines.size(); ++leaf)
-            leaf_of[machines[leaf]] = static_cast<std::int32_t>(leaf);
-        std::vector<std::int32_t> found, left = room;
-        for (std::size_t i = 0; i < params_.units.tasks.size(); i += index(params_.units.size)) {
-            const auto unit = params_.units.tasks.subspan(i, index(params_.units.size));
-            const std::int32_t machine = params_.start[index(unit.front())];
-            const auto leaf = leaf_of.find(machine);
-            const bool is_together = std::ranges::all_of(
-                unit, [&](std::int32_t task) { return params_.start[index(task)] == machine; });
-            if (!is_together || leaf == leaf_of.end() || --left[index(leaf->second)] < 0) return {};
-            found.push_back(leaf->second);
-        }
-        return found;
-    }
-
-    // The depth of the domain that each item may not leave, so that tasks stay together.
-    std::vector<std::int32_t> confined(std::span<const std::int32_t> start) const {
-        const std::size_t size = index(params_.units.size);
-        std::vector<std::size_t> unit_of(params_.units.tasks.size());
-        for (std::size_t i = 0; i < params_.units.tasks.size(); ++i)
-            unit_of[index(params_.units.tasks[i])] = i / size;
-        std::vector<std::int32_t> found(start.size(), 0);
-        for (const Together& one : params_.together) {
-            const auto& domains = (*params_.levels)[one.level].domains;
-            const auto domain = [&](std::int32_t task) {
-                return domains[index(machines[index(start[unit_of[index(task)]])])];
-            };
-            const std::int64_t first = domain(one.tasks.front());
-            if (!std::ranges::all_of(one.tasks, [&](std::int32_t task) { return domain(task) == first; }))
-                continue;
-            for (const std::int32_t task : one.tasks) {
-                std::int32_t& depth = found[unit_of[index(task)]];
-                depth = std::max(depth, static_cast<std::int32_t>(one.level) + 1);
-            }
-        }
-        return found;
-    }
-
-    // (phases, domains) GB of others on the uplinks of each domain.
-    std::vector<double> others() const {
-        std::vector<double> found;
-        if (params_.others == nullptr) return found;
-        for (const double most : largest_flows(params_.job, params_.units)) {
-            found.push_back(0.0);
-            each_domain([&](std::size_t level, std::int32_t machine) {
-                found.push_back(params_.levels->others_on_uplinks(level, machine, *params_.others, most));
-            });
-        }
-        return found;
-    }
-
-    tree_mapping::TreeParams params(std::span<const std::int32_t> rooms) const {
-        return {tree_.parent, rooms, uplink, own_class, own};
-    }
-    std::span<const std::int64_t> place_ends() const { return tree_.place_ends; }
-    std::span<const std::int32_t> places() const { return tree_.places; }
-
-  private:
-    const GangSearchParams& params_;
-    GangTree tree_;
-
-  public:
-    const std::vector<std::int32_t>& own_class;
-    std::vector<std::int32_t> machines{};  // of each leaf
-    std::vector<std::int32_t> room{};      // of each leaf, for items
-    std::vector<double> uplink{};          // of each domain
-    std::vector<double> own{};             // (classes, leaves)
-
-  private:
-    // Of each domain but the whole, in order: its level, and one of its machines.
-    template <class Take>
-    void each_domain(const Take& take) const {
-        std::size_t level = 0;
-        for (std::size_t domain = 1; domain < tree_.parent.size(); ++domain) {
-            while (static_cast<std::int64_t>(domain) >= tree_.level_ends[level + 1]) ++level;
-            take(level, machines[index(tree_.first_leaf[domain])]);
-        }
-    }
-
-    void add_own(std::span<const double> speeds) {
-        for (const std::int32_t machine : machines)
-            own.push_back(speeds[index(machine)] * static_cast<double>(params_.units.size));
-    }
-};
-
 class Search {
   public:
     explicit Search(const GangSearchParams& params)
@@ -160,18 +44,24 @@ class Search {
     }
 
     GangFound run() const {
-        GangFound best;
-        if (!has_room_) return best;
-        for (const Region& region : regions_of(params_)) {
-            best = faster(std::move(best), over(region));
-            const bool is_enough = params_.whole.empty() || is_proven(best) || params_.stop.time_is_up();
-            if (best.found && is_enough) break;
-        }
+        if (!has_room_) return {};
+        GangFound best = among(first_regions(params_));
+        if (!best.found) best = among(other_regions(params_));
         best.least = least_.of_all;
         return best;
     }
 
   private:
+    GangFound among(const std::vector<Region>& regions) const {
+        GangFound best;
+        for (const Region& region : regions) {
+            best = faster(std::move(best), over(region));
+            const bool is_enough = params_.whole.empty() || is_proven(best) || params_.stop.time_is_up();
+            if (best.found && is_enough) break;
+        }
+        return best;
+    }
+
     bool is_proven(const GangFound& one) const { return one.seconds <= least_.of_all * (1 + kRounding); }
 
     // The second if it is faster by more than the slack.
@@ -183,24 +73,23 @@ class Search {
     std::size_t items() const { return index(params_.units.count()); }
 
     GangFound over(const Region& region) const {
-        const Tree tree(params_, region);
+        const RegionTree tree(params_, region);
         if (tree.total_room() < static_cast<std::int64_t>(items())) return {};
         const gang_mapping::GangResult found = mapped(tree);
         if (!found.found) return {};
         GangFound best{true, found.vertex_of, found.seconds};
-        // By the offers of this region, as machines have no other GPUs.
         std::vector<std::int32_t> gpus = by_the_rule_for_machines(params_, best.gpus);
         if (!gpus.empty() && gpus != best.gpus) take_if_as_good(std::move(gpus), best);
         return best;
     }
 
-    gang_mapping::GangResult mapped(const Tree& tree) const {
+    gang_mapping::GangResult mapped(const RegionTree& tree) const {
         const bool is_in_one = !params_.whole.empty();  // such a region decides about nothing else
         const bool has_start = !params_.start.empty() && !is_in_one;
         const std::vector<std::int32_t> start = has_start ? tree.start() : std::vector<std::int32_t>{};
         if (has_start && start.empty()) return {};
         const bool is_free = !has_start || params_.may_leave;
-        std::vector<std::int32_t> room = tree.room, confined;
+        std::vector<std::int32_t> room = tree.room(), confined;
         if (!is_free && params_.is_balanced) {
             std::ranges::fill(room, 0);
             for (const std::int32_t leaf : start) ++room[index(leaf)];
@@ -224,7 +113,7 @@ class Search {
         return gang_mapping::map_gang(params);
     }
 
-    std::uint64_t work(const Tree& tree) const {
+    std::uint64_t work(const RegionTree& tree) const {
         const std::size_t most = params_.others == nullptr ? kMostWork : kMostBesideOthers;
         std::size_t work = std::min(most, kWorkOfAnItem * items());
         if (items() <= kFewItems) {
@@ -276,7 +165,9 @@ Fault check_tasks(const GangSearchParams& params) {
     if (auto fault = check(params.job, params.units)) return fault;
     const std::size_t tasks = params.units.tasks.size();
     if (auto fault = check_edges(params.edges, static_cast<double>(tasks))) return fault;
-    return traffic::check_size("start", params.start.size(), params.start.empty() ? 0 : tasks);
+    if (auto fault = traffic::check_size("start", params.start.size(), params.start.empty() ? 0 : tasks))
+        return fault;
+    return traffic::check_range("start", params.start, 0, index(params.topology->machines.size()));
 }
 
 Fault check_times(const GangSearchParams& params) {
@@ -290,31 +181,6 @@ Fault check_levels(const GangLevels& levels, const GangTopology& topology) {
                              levels.num_ports() <= topology.network.ports().num_ports();
     if (are_its_own) return std::nullopt;
     return "levels are those of other machines";
-}
-
-// The network has the GPUs of all machines, and knows on which each is.
-Fault check_network(const traffic::CollectiveNetwork& network, const GangMachines& machines) {
-    std::size_t gpus = 0;
-    for (std::int32_t machine = 0; machine < machines.size(); ++machine)
-        gpus += machines.gpus_of(machine).size();
-    const std::size_t vertices = index(network.ports().num_vertices());
-    if (auto fault = traffic::check_size("network", vertices, gpus)) return fault;
-    for (std::int32_t machine = 0; machine < machines.size(); ++machine) {
-        for (const std::int32_t gpu : machines.gpus_of(machine)) {
-            if (network.vertex(gpu).machine != machine)
-                return traffic::wrong("gpus", index(gpu), machine, "the network has it on another machine");
-        }
-    }
-    return std::nullopt;
-}
-
-Fault check_mean_speeds(const char* name, std::span<const double> speeds, std::size_t machines) {
-    if (auto fault = traffic::check_size(name, speeds.size(), machines)) return fault;
-    for (std::size_t i = 0; i < speeds.size(); ++i) {
-        if (!(speeds[i] >= 1e-18 && speeds[i] <= 1e18))
-            return traffic::wrong(name, i, speeds[i], "not in 1e-18..1e18");
-    }
-    return std::nullopt;
 }
 
 Fault check_together(const GangSearchParams& params) {
@@ -332,39 +198,6 @@ Fault check_together(const GangSearchParams& params) {
 }
 
 }  // namespace
-
-Fault GangTopology::check(const GangTopologyParams& params) {
-    const GangLimits& limits = *params.limits;
-    const std::size_t count = index(limits.gpus.size());
-    for (std::int32_t machine = 0; machine < limits.gpus.size(); ++machine) {
-        if (limits.machine(machine).num_gpus() != limits.gpus.gpus_of(machine).size())
-            return traffic::wrong("class_of", index(machine), limits.class_of[index(machine)],
-                                  "a class of other GPUs");
-    }
-    if (auto fault = check_network(*params.network, limits.gpus)) return fault;
-    if (auto fault = check_mean_speeds("adapter_speed", params.adapter_speed, count)) return fault;
-    return check_mean_speeds("nvlink_speed", params.nvlink_speed, count);
-}
-
-GangTopology::GangTopology(const GangTopologyParams& params)
-    : limits(*params.limits),
-      machines(params.limits->gpus),
-      network(*params.network),
-      adapter_speed(params.adapter_speed.begin(), params.adapter_speed.end()),
-      nvlink_speed(params.nvlink_speed.begin(), params.nvlink_speed.end()) {}
-
-bool GangTopology::known(const std::string& key, Gpus& found) const {
-    const std::lock_guard lock(mutex_);
-    const auto one = kept_.find(key);
-    if (one == kept_.end()) return false;
-    found = one->second;
-    return true;
-}
-
-void GangTopology::keep(const std::string& key, const Gpus& found) const {
-    const std::lock_guard lock(mutex_);
-    if (kept_.size() < kMostKept) kept_.emplace(key, found);
-}
 
 Fault check(const GangSearchParams& params) {
     if (params.topology == nullptr || params.levels == nullptr) return "a topology is missing";

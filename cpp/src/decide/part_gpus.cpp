@@ -48,15 +48,16 @@ void append(std::string& key, std::span<const T> values) {
 
 class PartGpus {
   public:
-    explicit PartGpus(const GangSearchParams& params) : params_(params) {
+    explicit PartGpus(const GangSearchParams& params)
+        : params_(params), offer_of_(index(params.topology->machines.size()), 0) {
         for (std::size_t i = 0; i < params.offers.machines.size(); ++i)
-            offer_of_[params.offers.machines[i]] = i;
+            offer_of_[index(params.offers.machines[i])] = i;
     }
 
     // The GPUs of a part's tasks by their numbers on the machine; false where the search is stopped.
     bool find(std::int32_t machine, const Part& part, Gpus& found) const {
         const GangTopology& topology = *params_.topology;
-        const std::size_t offer = offer_of_.at(machine);
+        const std::size_t offer = offer_of_[index(machine)];
         std::vector<std::uint8_t> kinds(part.gigabytes.size(),
                                         static_cast<std::uint8_t>(traffic::Kind::kSends));
         std::vector<std::int64_t> ends;
@@ -129,7 +130,7 @@ class PartGpus {
     }
 
     const GangSearchParams& params_;
-    std::unordered_map<std::int32_t, std::size_t> offer_of_{};
+    std::vector<std::size_t> offer_of_;  // of each machine that makes one
 };
 
 }  // namespace

@@ -86,8 +86,9 @@ double least_of_shared_adapters(const BoundedGang& gang, const Phase& phase) {
     for (const Batch& batch : phase) {
         if (batch.is_in_channels()) add_crossing(gang, batch, most, load);
     }
-    const double fastest = most_of_adapters(gang.room);
-    return fastest > 0.0 ? std::ranges::max(load) / fastest : 0.0;
+    const double largest = std::ranges::max(load);
+    const double fastest = largest > 0.0 ? most_of_adapters(gang.room) : 0.0;
+    return fastest > 0.0 ? largest / fastest : 0.0;
 }
 
 }  // namespace

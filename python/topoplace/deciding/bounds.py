@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _core
-from topoplace.collective.networks import collective_network
+from topoplace.collective.networks import collective_network, domains_of
 from topoplace.deciding import ranked_sets
-from topoplace.deciding.machine_tree import Rooms, gang_machines
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.jobs.groups import MACHINE
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
+    from topoplace.deciding.machine_tree import Rooms
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
@@ -23,6 +23,19 @@ if TYPE_CHECKING:
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
+
+
+def gang_machines(topology: Topology) -> _core.GangMachines:
+    """Return the machines of a topology as a gang sees them; `topology.derived(gang_machines)` makes them once."""
+    ports, machine_of = topology.derived(Ports), topology.machine_of
+    return _core.GangMachines(
+        np.cumsum(np.bincount(machine_of, minlength=topology.num_machines)),
+        np.argsort(machine_of, kind="stable").astype(np.int32),
+        domains_of(topology).astype(np.int32),
+        ports.adapters,
+        ports.ways_out,
+        ports.gb_per_s,
+    )
 
 
 def gang_limits(topology: Topology, rates: Rates | str) -> _core.GangLimits:

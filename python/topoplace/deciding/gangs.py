@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -44,8 +44,8 @@ Ints = NDArray[np.int64]
 _Start = tuple[NDArray[np.int32], bool, bool, list[tuple[int, NDArray[np.int32]]], list[int]]
 _MOST_DIVIDED: Final = 256
 """Largest number of tasks of a gang whose units are also divided."""
-_SHARE_OF_DIVIDED: Final = 0.4
-"""Share of the work for mappings that divide units."""
+_SHARE_OF_OTHER_UNITS: Final = 0.4
+"""Share of the work for mappings of other units."""
 _SHARE_OF_WHOLE_ROLES: Final = 0.4
 """Share of the work for mappings that begin with each role on one machine."""
 _SHARE_OF_ONE_SOCKET: Final = 0.2
@@ -190,7 +190,7 @@ def order_on(
         return None
     kinds = [MachineOffer(machine, usable, (), usable.bit_count()) for machine, usable in masks.items()]
     offers = Offers(np.array(list(masks), np.int64), np.arange(len(kinds)), kinds, None)
-    gang = _Gang(_units(request.job, int(offers.sizes.max()), offers), None)
+    gang = _Gang(_units(request.job, offers), None)
     found = _Mapper(request, view, offers, timing, others, Countdown(timeout)).best(gang)
     return found and found.gpus
 
@@ -222,7 +222,7 @@ def machine_limits(
     if not _is_mapped(request, offers):
         return None
     if units is None:
-        units = _units(request.job, int(offers.sizes.max()), offers)
+        units = _units(request.job, offers)
     return bounds.machine_limits(request.job, units, rooms_of(request, offers, view), view, rates)
 
 
@@ -264,7 +264,7 @@ def _gang(
     job = request.job
     if not _is_mapped(request, offers):
         return None
-    units = _units(job, int(offers.sizes.max()), offers)
+    units = _units(job, offers)
     parts = _divided_beside(job, units, request, view, offers, others, countdown)
     if parts is None and _needs_division(job, units):
         return None
@@ -295,7 +295,7 @@ class _Mapper:
         self._timing, self._others, self._countdown = timing, others, countdown
 
     def best(self, gang: _Gang) -> Mapped | None:
-        """Return the fastest mapping of whole units; of roles, single tasks or on one socket each if that is faster."""
+        """Return the fastest mapping of whole units; of roles, other units or on one socket each if that is faster."""
         best = self._in_regions(gang, self._offers)
         if best is not None and not _is_proven(best) and not self._countdown.is_up:
             with suppress(DeadlineError), self._countdown.block():
@@ -303,9 +303,10 @@ class _Mapper:
             check_deadline()  # that of the caller
         if best is not None and self._may_begin_with_roles(gang, best):
             best = self._faster(best, self._from_whole_roles(gang))
-        if best is not None and self._may_divide_units(gang, best):
-            singles = _Gang(np.arange(self._request.size)[:, None], None)
-            best = self._faster(best, self._in_regions(singles, self._offers, _SHARE_OF_DIVIDED))
+        if best is not None and (units := self._other_units(gang, best)) is not None:
+            best = self._faster(
+                best, self._in_regions(_Gang(units, None), self._offers, _SHARE_OF_OTHER_UNITS)
+            )
         if best is not None and self._may_use_one_socket_each(gang, best):
             offers = self._offers.limited(self._fullest_socket)
             best = self._faster(best, self._in_regions(gang, offers, _SHARE_OF_ONE_SOCKET))
@@ -365,42 +366,45 @@ class _Mapper:
             sorted((levels[name] for name in whole), reverse=True),
         )
 
-    def _may_divide_units(self, gang: _Gang, best: Mapped) -> bool:
-        """Return True if single tasks of a gang may be faster than its units.
+    def _other_units(self, gang: _Gang, best: Mapped) -> Ints | None:
+        """Return other units that may be faster; None if there are none, or they are not worth a search.
 
-        In large gangs, they seldom are if the units exchange more inside than any other groups.
+        These are single tasks of a small gang, or else the groups of a dimension in which less is exchanged.
         """
-        job, size = self._request.job, gang.units.shape[1]
-        has_units = size > 1 and not gang.parts and not required_of(job)
-        if not has_units or _is_proven(best) or self._countdown.is_up:
-            return False
-        return self._request.size <= _MOST_DIVIDED or size != len(job.dimensions[_heaviest_first(job)[0]][0])
+        job, offers = self._request.job, self._offers
+        if gang.parts or required_of(job) or _is_proven(best) or self._countdown.is_up:
+            return None
+        if gang.units.shape[1] == 1:
+            return _first_units(_groups_by_traffic(job)[1:], job, offers)
+        return np.arange(self._request.size)[:, None] if self._request.size <= _MOST_DIVIDED else None
 
     def _divided(self, best: Mapped) -> Mapped:
         """Return the fastest division by what each machine can have if it is faster, and what it proves."""
-        request, view, rates = self._request, self._view, self._timing.rates
-        required, offers = required_of(request.job), _promising(request, self._offers, view)
-        singles = None if required else np.arange(request.size)[:, None]
-        limits = machine_limits(request, view, offers, rates, singles)
-        if limits is None or not self._compares_divisions(limits, offers):
+        request, view, job = self._request, self._view, self._request.job
+        required, offers = required_of(job), _promising(request, self._offers, view)
+        units = _units(job, offers) if required else np.arange(request.size)[:, None]
+        if not self._compares_divisions(units, offers):
+            return best
+        limits = machine_limits(request, view, offers, self._timing.rates, units)
+        if limits is None or not (limits.native.are_rings or limits.native.are_groups):
             return best
         divisions = _divider(request, limits, offers, view).fastest()
         if divisions is None:
             return best
         if len(offers) == len(self._offers):
             best = best._replace(least_seconds=max(best.least_seconds, divisions.least(math.inf)))
-        job = request.job
         is_bound = required or preferred_of(job) or job.balanced or job.max_machines
         return best if is_bound or not limits.native.are_rings else self._faster_division(best, divisions)
 
-    def _compares_divisions(self, limits: bounds.MachineLimits, offers: Offers) -> bool:
+    def _compares_divisions(self, units: Ints, offers: Offers) -> bool:
         """Return True if divisions among these machines are few, and may be faster or prove something."""
-        work = int(offers.sizes.sum()) * len(limits.units)
+        work = int(offers.sizes.sum()) * len(units)
         if ranked_sets.are_alike(self._view.cluster.topology):
             is_cheap = work <= _MOST_PROVEN and len(offers) == len(self._offers)
         else:
             is_cheap = work <= _MOST_DIVISIONS
-        return is_cheap and (limits.native.are_rings or limits.native.are_groups)
+        sizes = {batch.tasks.shape[1] for batches in self._request.job.traffic.values() for batch in batches}
+        return is_cheap and (units.shape[1] > 1 or sizes == {self._request.size})
 
     def _faster_division(self, best: Mapped, divisions: Divisions) -> Mapped:
         """Return a division if it is faster than the best mapping by more than the slack."""
@@ -453,41 +457,48 @@ def _is_proven(mapped: Mapped) -> bool:
 # ---- items -----------------------------------------------------------------------------------------------------
 
 
-def _units(job: JobGraph, most: int, offers: Offers) -> Ints:
+def _units(job: JobGraph, offers: Offers) -> Ints:
     """Return (u, t) the tasks of each item that is mapped as a whole: a group of one machine, or else single tasks.
 
-    These are the groups that one machine must have, or of the dimension in which a task exchanges the most, of those
-    whose groups are equally large and for all of which the machines have room.
+    These are the groups that one machine must have, or of the dimension in which a task exchanges the most, if they
+    are equally large and the machines have room for all of them.
     """
     required = [one.tasks for one in required_of(job) if one.level == MACHINE]
-    others = [one.tasks for one in required_of(job) if one.level != MACHINE]
-    candidates = [required] if required else [job.dimensions[name] for name in _heaviest_first(job)]
+    groups = [required] if required else _groups_by_traffic(job)[:1]
+    return (
+        np.arange(job.num_tasks)[:, None] if (found := _first_units(groups, job, offers)) is None else found
+    )
+
+
+def _first_units(candidates: Iterable[Sequence[Sequence[int]]], job: JobGraph, offers: Offers) -> Ints | None:
+    """Return the first of these groups that can be units; None if none of them can."""
+    others, most = [one.tasks for one in required_of(job) if one.level != MACHINE], int(offers.sizes.max())
     for groups in candidates if not job.anti_affinity else ():
         size = len(groups[0]) if groups else 0
         if not 1 < size <= most or int((offers.sizes // size).sum()) * size < job.num_tasks:
             continue
         if _are_equal_parts(groups, job.num_tasks) and _are_whole(np.array(groups), others):
-            return np.array(sorted(groups))  # by rank, as rings follow it
-    return np.arange(job.num_tasks)[:, None]
+            return np.array(sorted(map(tuple, groups)))  # by rank, as rings follow it
+    return None
 
 
 def _are_equal_parts(groups: Sequence[Sequence[int]], num_tasks: int) -> bool:
     """Return True if the groups are equally large, and each task is in one of them."""
-    if any(len(group) != len(groups[0]) for group in groups):
+    if len(set(map(len, groups))) > 1:
         return False
     tasks = [task for group in groups for task in group]
     return len(tasks) == num_tasks == len(set(tasks))
 
 
-def _heaviest_first(job: JobGraph) -> list[str]:
-    """Return the dimensions that the job states, that in which pairs exchange the most first."""
+def _groups_by_traffic(job: JobGraph) -> list[Sequence[Sequence[int]]]:
+    """Return the groups of each dimension that the job states, that in which pairs exchange the most first."""
     if not job.stated_collectives:
         return []
     amounts = {
         name: max((float(batch.carried.max()) for batch in batches), default=0.0)
         for name, batches in job.traffic.items()
     }
-    return sorted(amounts, key=lambda name: -amounts[name])
+    return [job.dimensions[name] for name in sorted(amounts, key=lambda name: -amounts[name])]
 
 
 def _are_whole(units: Ints, groups: Sequence[Sequence[int]]) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _core, kernels
-from topoplace.collective.networks import domains_of
+from topoplace.deciding.bounds import gang_machines
 from topoplace.engine.level_chain import (
     LevelChains,
     PlacedLevel,
@@ -66,19 +66,6 @@ def has_narrow_uplinks(level: str, codes: Ints, topology: Topology) -> bool:
     of_machines = ports.adapter_speeds * np.bincount(topology.machine_of, minlength=topology.num_machines)
     below = np.bincount(codes, of_machines)[codes]
     return bool((ports.uplink_speeds(level) < below * (1 - _ROUNDING)).any())
-
-
-def gang_machines(topology: Topology) -> _core.GangMachines:
-    """Return the machines of a topology as a gang sees them; `topology.derived(gang_machines)` makes them once."""
-    ports, machine_of = topology.derived(Ports), topology.machine_of
-    return _core.GangMachines(
-        np.cumsum(np.bincount(machine_of, minlength=topology.num_machines)),
-        np.argsort(machine_of, kind="stable").astype(np.int32),
-        domains_of(topology).astype(np.int32),
-        ports.adapters,
-        ports.ways_out,
-        ports.gb_per_s,
-    )
 
 
 class Rooms(NamedTuple):

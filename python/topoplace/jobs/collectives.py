@@ -152,6 +152,8 @@ def dimensions(collectives: Iterable[Collective]) -> Mapping[str, tuple[tuple[in
 
 
 def _not_within_others(groups: Mapping[frozenset[int], tuple[int, ...]]) -> tuple[tuple[int, ...], ...]:
+    if len(set(map(len, groups))) < 2:  # none is within another one of equal size
+        return tuple(groups.values())
     larger: dict[int, list[frozenset[int]]] = {}
     kept: set[frozenset[int]] = set()
     for group in sorted(groups, key=len, reverse=True):

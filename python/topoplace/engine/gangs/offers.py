@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
+from operator import attrgetter
 from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
 
 Ints = NDArray[np.int64]
+_partitions = attrgetter("partitions")
 MaxTasks = Callable[["JobRequest", MachineState], int]
 """Function that returns the largest number of a job's tasks that a machine in a given state may have."""
 
@@ -35,7 +37,7 @@ class MachineOffer(NamedTuple):
     """The machine's partitions whose GPUs are all usable; () for a machine without partitions."""
     max_tasks: int
     """Largest number of GPUs that the job may get on the machine, limited by usable GPUs, CPUs, memory and memory
-    bandwidth.
+    bandwidth; the size of a machine without partitions.
     """
 
     @property
@@ -89,7 +91,7 @@ class Offers(Sequence[MachineOffer]):
         self._hosted = hosted
         self.machines = machines
         """(offers,) the number of each offer's machine."""
-        self.is_simple = not any(kind.partitions for kind in kinds)
+        self.is_simple = not any(map(_partitions, kinds))
         """True if no machine allocates its GPUs in fixed partitions only."""
         self.sizes = self._all_sizes() if sizes is None else sizes
         """(offers,) the largest number of GPUs of each offer at once: its `size`."""
@@ -117,7 +119,8 @@ class Offers(Sequence[MachineOffer]):
     @property
     def gpu_counts(self) -> Ints:
         """Return (offers,) the largest number of GPUs of each offer together if CPUs and memory set no limit."""
-        return np.array([kind.size for kind in self._kinds], dtype=np.int64)[self._kind_of]
+        sizes = [kind.size if kind.partitions else kind.max_tasks for kind in self._kinds]
+        return np.array(sizes, dtype=np.int64)[self._kind_of]
 
     def kinds(self) -> Iterator[tuple[MachineOffer, int]]:
         """Yield each kind of offer and the number of machines that make it; its `machine` is not a real number."""
@@ -226,7 +229,7 @@ def offers_of(
     numbers = list(conditions.native.present())
     places = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
     places[numbers] = np.arange(len(numbers))
-    kinds = [table.of(number) for number in numbers]
+    kinds = table.of_all(numbers)
     return _offers(kinds, places[kind_of], tasks_per_machine(request.job, view.cluster.hosts))
 
 

@@ -6,7 +6,7 @@ A rule answers once for each condition; its answers are ranked natively.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Generic, NamedTuple, TypeVar
 
 from topoplace._core import MachineConditions, MachineRanking
@@ -92,6 +92,14 @@ class ConditionMemo(Generic[Answer]):
             if len(self._answers) > self._most_kept:
                 self._forget()
         return answer
+
+    def of_all(self, conditions: Sequence[int]) -> list[Answer]:
+        """Return the answers for machines in these conditions."""
+        if self._generation == self.native.generation:
+            known = list(map(self._answers.get, conditions))
+            if None not in known:
+                return known  # type: ignore[return-value]
+        return [self.of(condition) for condition in conditions]
 
     def of_machine(self, machine: int) -> Answer:
         """Return the answer for machine number `machine`."""
