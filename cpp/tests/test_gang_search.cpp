@@ -520,7 +520,7 @@ TEST(a_search_from_machines_keeps_what_it_has_to) {
 }
 
 TEST(a_start_that_no_machine_has_room_for_is_none) {
-    Case c = ring_on(2, 3);
+    Case c = ring_on(3, 3);
     add_offer(c, 0, 3, 2);
     add_offer(c, 1, 3, 2);
     const auto is_found = [&](const Numbers& start, bool is_balanced) {
@@ -533,7 +533,7 @@ TEST(a_start_that_no_machine_has_room_for_is_none) {
     for (const bool is_balanced : {false, true}) {
         CHECK(is_found({0, 1, 0}, is_balanced));
         CHECK(!is_found({0, 0, 0}, is_balanced));
-        CHECK(!is_found({0, 1, 7}, is_balanced));
+        CHECK(!is_found({0, 1, 2}, is_balanced));
     }
 }
 
@@ -606,7 +606,7 @@ TEST(a_search_names_what_is_out_of_range) {
     add_offer(c, 1, 3, 2);
     const Cluster other(oracle::equal_machines(3, 2), 1), same(oracle::equal_machines(2, 2), 1);
     const ports::FlowCounts flows(*same.fabric.ports);
-    const Numbers start{0, 1}, beyond{0, 3}, twice{0, 1, 1}, sizes{2, 3};
+    const Numbers start{0, 1}, beyond{0, 3}, twice{0, 1, 1}, outside{0, 1, 2}, sizes{2, 3};
     const std::vector<std::uint8_t> free{3};
     Reals edges = c.edges;
     const auto fault_of = [&](auto change) {
@@ -625,6 +625,7 @@ TEST(a_search_names_what_is_out_of_range) {
     CHECK_EQ(fault_of([&](auto& p) { p.units.tasks = twice; }), "units[2] = 1: not each task once");
     CHECK_EQ(fault_of([](auto& p) { p.job.gigabytes = {}; }), "gigabytes has 0 entries, not 1");
     CHECK_EQ(fault_of([&](auto& p) { p.start = start; }), "start has 2 entries, not 3");
+    CHECK_EQ(fault_of([&](auto& p) { p.start = outside; }), "start[2] = 2: out of range");
     CHECK_EQ(fault_of([&](auto& p) { p.others = &flows; }), "others are flows of another network");
     CHECK_EQ(fault_of([&](auto& p) { p.together = {{2, start}}; }), "level[0] = 2: not a level");
     CHECK_EQ(fault_of([](auto& p) { p.together = {{1, {}}}; }), "together has a group without tasks");

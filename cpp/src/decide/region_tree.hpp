@@ -17,7 +17,7 @@ class RegionTree {
     bool have_equal_room() const;
 
     // The leaf of each item from which to search; empty where some item is on several machines, or on one
-    // that is not offered.
+    // that is not offered or has too little room.
     std::vector<std::int32_t> start() const;
     // The depth of the domain that each item may not leave, so that tasks stay together.
     std::vector<std::int32_t> confined(std::span<const std::int32_t> start) const;
