@@ -15,7 +15,7 @@ from topoplace import kernels
 from topoplace.collective.networks import collective_network
 from topoplace.collective.rated_sets import rated_sets
 from topoplace.deciding import ranked_sets
-from topoplace.deciding.machine_tree import Rooms
+from topoplace.deciding.bounds import Rooms
 from topoplace.engine.machine_state import ClusterView
 from topoplace.jobs.collectives import Batch
 from topoplace.objectives.communication import RING_KINDS

@@ -15,7 +15,6 @@ from topoplace.jobs.groups import MACHINE
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
-    from topoplace.deciding.machine_tree import Rooms
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
@@ -36,6 +35,15 @@ def gang_machines(topology: Topology) -> _core.GangMachines:
         ports.ways_out,
         ports.gb_per_s,
     )
+
+
+class Rooms(NamedTuple):
+    """The number of tasks of a job that can be in one domain, and the ports between tasks in different domains."""
+
+    native: _core.GangRoom
+    """By depth: the whole, each level from the outermost to the machines."""
+    own_class: list[int]
+    """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
 
 
 def gang_limits(topology: Topology, rates: Rates | str) -> _core.GangLimits:

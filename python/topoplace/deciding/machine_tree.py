@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from topoplace import _core, kernels
-from topoplace.deciding.bounds import gang_machines
+from topoplace.deciding.bounds import Rooms, gang_machines
 from topoplace.engine.level_chain import (
     LevelChains,
     PlacedLevel,
@@ -66,15 +66,6 @@ def has_narrow_uplinks(level: str, codes: Ints, topology: Topology) -> bool:
     of_machines = ports.adapter_speeds * np.bincount(topology.machine_of, minlength=topology.num_machines)
     below = np.bincount(codes, of_machines)[codes]
     return bool((ports.uplink_speeds(level) < below * (1 - _ROUNDING)).any())
-
-
-class Rooms(NamedTuple):
-    """The number of tasks of a job that can be in one domain, and the ports between tasks in different domains."""
-
-    native: _core.GangRoom
-    """By depth: the whole, each level from the outermost to the machines."""
-    own_class: list[int]
-    """For each depth but the last, 1 if tasks that meet there use NVLinks, else 0."""
 
 
 def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> Rooms:
