@@ -374,12 +374,14 @@ def _over_machines(case: Case) -> float:
 
 
 def if_split(case: Case) -> float:
-    """Return the least seconds over all divisions of a job into two, by all adapters of the smaller part."""
+    """Return the least seconds over all divisions of a job into two, by all ways out of the smaller part."""
     n, topology = case.job.num_tasks, case.view.cluster.topology
     is_alone = topology.num_machines == 1 or not case.job.edges or not case.ports.has_adapters
     if is_alone or n > 10 or ranked_sets.are_alike(topology):
         return math.inf
     fastest = max(one for one, _ in case.ports.fastest_entries)
+    if case.ports.join_machines:
+        fastest = case.ports.most_of_a_gpu
     least = math.inf
     for part in (set(part) for size in range(1, n) for part in combinations(range(n), size)):
         ports = min(len(part), n - len(part)) * fastest

@@ -114,7 +114,9 @@ double least_seconds_of_one(const GangLimits& limits, const JobParams& job, Work
 double least_if_split(const GangLimits& limits, const JobParams& job) {
     const bool is_alone = limits.class_of.size() == 1 || !job.communicates || !limits.has_adapters;
     if (is_alone || job.size < 2 || job.size > kMostDivided || limits.are_alike()) return kNever;
-    const double fastest = std::max(limits.entries[0].of_gpu, limits.entries[1].of_gpu);
+    const double fastest = limits.join_machines
+                               ? limits.most_of_a_gpu
+                               : std::max(limits.entries[0].of_gpu, limits.entries[1].of_gpu);
     const std::vector<std::vector<Masked>> phases = masked(job.collectives);
     double least = kNever;
     // All adapters of the smaller part carry what crosses.

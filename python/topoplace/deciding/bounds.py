@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -126,5 +127,8 @@ def least_if_split(job: JobGraph, view: ClusterView, rates: Rates | str) -> floa
     It is not on a single machine, for jobs of many tasks, and if NVSwitches join the GPUs of each machine, as adapters
     are slower.
     """
-    limits = gang_limits(view.cluster.topology, rates)
+    topology = view.cluster.topology
+    if topology.num_machines == 1 or ranked_sets.are_alike(topology):
+        return math.inf  # nothing else needs the limits of a topology for a job on one machine
+    limits = gang_limits(topology, rates)
     return _core.least_if_split(limits, job.traffic_arrays.native, job.num_tasks, bool(job.edges))

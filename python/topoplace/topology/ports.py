@@ -213,7 +213,9 @@ class Ports:
 
     def _distinct(self, ports: Ints) -> NDArray[np.int64]:
         """Return (k, 2) each machine and each port of its GPUs; ports: (n,) of each GPU."""
-        return np.unique(np.stack([self._machine_of, ports.astype(np.int64)], 1)[ports >= 0], axis=0)
+        count = len(self.gb_per_s)
+        keys = np.unique((self._machine_of * count + ports)[ports >= 0])
+        return np.stack(np.divmod(keys, max(1, count)), axis=1)
 
     def _mean_speeds(self, ports: Ints) -> Reals:
         speeds = self._sums(self._distinct(ports)) / np.bincount(
