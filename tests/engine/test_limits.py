@@ -96,7 +96,7 @@ def test_jobs_of_up_to_256_equal_edges_share_a_request(num_edges: int, is_shared
     edges = [(task, task + 1) for task in range(num_edges)]
     first, second = (tp.JobGraph.from_edges(num_edges + 1, edges) for _ in range(2))
     assert (view.request(first) is view.request(second)) == is_shared
-    assert view.request(first) is view.request(first.with_(bandwidth_sensitive=True))
+    assert view.request(first) is view.request(first.with_(priority=1))
 
 
 @pytest.mark.parametrize(("size", "method"), [(8, "exact"), (9, "drb")])
