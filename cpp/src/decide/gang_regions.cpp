@@ -94,19 +94,28 @@ class Regions {
     }
 
     // Machines of domains with much more room than the gang needs: of the outermost level, and where domains
-    // are equal, of each further one.
+    // are mostly equal, of each further one.
     std::vector<std::size_t> promising() const {
         std::vector<std::size_t> chosen = all();
         bool are_alike = are_equal();
         for (std::size_t level = 0; level + 1 < params_.levels->size(); ++level) {
             const std::map<std::int64_t, std::int64_t> room = rooms(level, chosen);
-            are_alike = are_alike && std::ranges::all_of(room, [&](const auto& one) {
-                            return one.second == room.begin()->second;
-                        });
+            are_alike = are_alike && have_mostly_equal(room);
             if (level > 0 && !are_alike) break;
             narrow(level, room, (are_alike ? kMuchEqualRoom : kMuchRoom) * size(), chosen);
         }
         return chosen;
+    }
+
+    // Domains with the most room have half of all room or more: others are the ends of rows.
+    static bool have_mostly_equal(const std::map<std::int64_t, std::int64_t>& room) {
+        std::int64_t most = 0, all = 0, in_largest = 0;
+        for (const auto& [_, own] : room) most = std::max(most, own);
+        for (const auto& [_, own] : room) {
+            all += own;
+            in_largest += own == most ? own : 0;
+        }
+        return 2 * in_largest >= all;
     }
 
     std::map<std::int64_t, std::int64_t> rooms(std::size_t level,
