@@ -41,8 +41,11 @@ RoomTree tree_of(const BoundedGang& gang) {
     tree.room.push_back(static_cast<std::int32_t>(most.back()));
     tree.uplink.assign(tree.parent.size(), 0.0);
     const std::int32_t last_class = gang.own_class.empty() ? 0 : std::ranges::max(gang.own_class);
+    // Where tasks that meet anywhere may use NVLinks, a unit may use these and adapters at once.
+    const bool by_both = !gang.own_class.empty() && gang.own_class.front() == 1;
+    const double beside = by_both ? gang.limits.of_unit(0, gang.units.size) : 0.0;
     for (std::int32_t one = 0; one <= last_class; ++one)
-        tree.own.insert(tree.own.end(), tree.room.size(), gang.limits.of_unit(one, gang.units.size));
+        tree.own.insert(tree.own.end(), tree.room.size(), beside + gang.limits.of_unit(one, gang.units.size));
     return tree;
 }
 
