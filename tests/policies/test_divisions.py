@@ -108,7 +108,7 @@ def test_a_large_gang_is_repaired_with_the_fewest_moves(kind: str, size: int, ra
     if random.random() < 0.5:
         lost |= {gpu for gpu in placement.gpus if machine_of[gpu] == machine_of[min(lost)]}
     assume(len(lost) < size)
-    front = tp.repair("gang", cluster, lost=lost)
+    front = tp.repair("gang", cluster, lost=lost, timeout=60.0)
     kept = np.bincount(machine_of[[gpu for gpu in placement.gpus if gpu not in lost]], minlength=machines)
     room = kept + np.bincount(machine_of[list(cluster.free_gpus())], minlength=machines)
     least = [fewest_moves(kept.tolist(), room.tolist(), size, count) for count in range(1, 9)]
