@@ -11,11 +11,11 @@ from topoplace import _core
 from topoplace.collective.networks import collective_network
 from topoplace.deciding.bounds import gang_limits
 from topoplace.engine.memo import Memo
-from topoplace.topology.links.nccl_rates import Rates, rates_of
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
     from topoplace.engine.level_chain import Chain
+    from topoplace.topology.links.nccl_rates import Rates
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
@@ -23,19 +23,19 @@ Ints = NDArray[np.int64]
 
 def topology_of_gangs(topology: Topology, rates: Rates | str) -> _core.GangTopology:
     """Return what is known of a topology before any gang asks, built once for each table of rates."""
-    table, kept = rates_of(rates), topology.derived(_nothing_yet)
-    if table not in kept:
+    kept = topology.derived(_nothing_yet)
+    if rates not in kept:
         ports = topology.derived(Ports)
-        kept[table] = _core.GangTopology(
-            gang_limits(topology, table),
-            collective_network(topology, table).native,
+        kept[rates] = _core.GangTopology(
+            gang_limits(topology, rates),
+            collective_network(topology, rates).native,
             ports.adapter_speeds,
             ports.nvlink_speeds,
         )
-    return kept[table]
+    return kept[rates]
 
 
-def _nothing_yet(_: Topology) -> dict[Rates, _core.GangTopology]:
+def _nothing_yet(_: Topology) -> dict[Rates | str, _core.GangTopology]:
     return {}
 
 
