@@ -25,7 +25,7 @@ using Doubles = Array<double>;
 // Codes, domains, uplink, uplinks, whether it is switched.
 using LevelRow = std::tuple<Int64s, Int64s, Doubles, Int64s, bool>;
 // The machine of each task or none, whether it may leave it, whether the gang is balanced, tasks together in
-// a domain of a level, levels of which one domain has all tasks.
+// a domain of a level, levels at which one domain must have all tasks.
 using GangStart =
     std::tuple<Int32s, bool, bool, std::vector<std::pair<std::size_t, Int32s>>, std::vector<std::size_t>>;
 // By what share times may differ and count as equal, whether only near GPUs of a machine are compared, and

@@ -26,7 +26,7 @@ struct GangLevel {
     bool is_switched = false;
 };
 
-// What is out of range for a topology of so many machines, with this network.
+// The first argument that is out of range; machines: how many the topology has.
 Fault check(const GangLevelParams& level, std::int32_t machines, const ports::PortNetwork& network);
 
 class GangLevels {

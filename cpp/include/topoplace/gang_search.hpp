@@ -71,7 +71,7 @@ struct GangSearchParams {
     bool may_leave = true;                  // these machines freely; else what follows binds the search
     bool is_balanced = false;               // each machine has as many tasks as before
     std::vector<Together> together{};       // tasks that do not leave the domain in which all of them start
-    std::vector<std::size_t> whole{};       // levels of which one domain has all tasks
+    std::vector<std::size_t> whole{};       // levels at which one domain must have all tasks
 
     const ports::FlowCounts* others = nullptr;
     double slack = 0.01;     // times that differ by no more count as equal

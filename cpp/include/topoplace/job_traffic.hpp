@@ -117,7 +117,7 @@ struct JobFlows {
     ports::Flows flows() const { return {from, to, there, back}; }
 };
 
-// The collectives of a job of so many tasks: the parameter, the index and the value that is out of range.
+// Names the first argument of the collectives that is out of range; num_tasks: of the job.
 [[nodiscard]] Fault check(const JobCollectives& job, std::size_t num_tasks);
 [[nodiscard]] Fault check(const CollectiveNetwork& network, const JobCollectives& job,
                           std::span<const std::int32_t> vertex_of);

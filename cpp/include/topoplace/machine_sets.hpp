@@ -64,7 +64,7 @@ struct JobParams {
     bool takes_fullest = false;  // of such GPUs the whole ones, else those with the least left
 };
 
-// What is out of range for a machine of so many GPUs.
+// The first argument that is out of range; num_gpus: of the machine.
 [[nodiscard]] Fault check(const JobParams& job, std::size_t num_gpus);
 
 struct SetParams {

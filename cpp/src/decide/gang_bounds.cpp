@@ -45,7 +45,7 @@ double least_of_one_apart(const BoundedGang& gang, const Batch& batch) {
     return channels > 0.0 ? least / channels : 0.0;
 }
 
-// The least seconds if a unit, whichever, is on several machines; 0 unless each is a collective of its own.
+// The least seconds if any unit is on several machines; 0 unless each unit is a collective of its own.
 double least_if_divided(const BoundedGang& gang, const Phase& phase) {
     std::vector<bool> have_one(index(gang.units.count()), false);
     double least = kNever;
