@@ -5,12 +5,15 @@
 
 #include <memory>
 #include <tuple>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "convert.hpp"
 #include "handles.hpp"
 #include "register.hpp"
+#include "topoplace/condition_sets.hpp"
+#include "topoplace/machine_ranking.hpp"
 #include "topoplace/machine_sets.hpp"
 
 namespace py = pybind11;
@@ -24,6 +27,7 @@ namespace {
 
 using collective::GpuSet;
 using collective::RatedSets;
+using decide::ConditionSets;
 using decide::Gpus;
 using decide::Machine;
 using Ints = Array<std::int32_t>;
@@ -152,6 +156,86 @@ std::pair<std::vector<OptionRow>, bool> rank_sets(const Machine& machine,
     return {rows_of(found.options), found.all_compared};
 }
 
+// The machine of each template, the GPUs that suit the job as bits, the regions and whether these are fixed.
+using TemplateRow = std::tuple<const Machine*, py::bytes, std::vector<Gpus>, bool>;
+
+std::unique_ptr<ConditionSets> make_condition_sets(MachineConditions& conditions,
+                                                   const std::vector<TemplateRow>& templates,
+                                                   const CollectivesHandle& collectives, std::int32_t size,
+                                                   bool communicates, double slack, std::size_t alternatives,
+                                                   bool near_only) {
+    decide::ConditionSetsParams params{.templates = {},
+                                       .job = job_of(collectives, size, communicates),
+                                       .slack = slack,
+                                       .alternatives = alternatives,
+                                       .near_only = near_only};
+    for (const auto& [machine, suitable, regions, are_fixed] : templates)
+        params.templates.push_back({machine, words_of(suitable), regions, are_fixed});
+    require(check(params, conditions));
+    return std::make_unique<ConditionSets>(conditions, std::move(params));
+}
+
+// Keeps the best options of conditions, as many as are found before a deadline or an interrupt; true for all.
+bool keep_best(ConditionSets& sets, const std::vector<std::int32_t>& conditions) {
+    std::vector<decide::SetParams> asked;
+    std::vector<std::int32_t> with_room;
+    for (const std::int32_t condition : conditions) {
+        if (auto params = sets.asked(condition)) {
+            asked.push_back(std::move(*params));
+            with_room.push_back(condition);
+        } else {
+            sets.keep(condition, {});
+        }
+    }
+    std::vector<decide::SetResult> found;
+    {
+        const py::gil_scoped_release release;
+        std::unordered_map<const Machine*, decide::KnownOrders> known;
+        for (decide::SetParams& params : asked) {
+            if (is_past_deadline()) break;
+            params.known = &known[params.machine];
+            params.stop = to_stop_condition({});
+            found.push_back(decide::rank_sets(params));
+            if (!found.back().complete) break;
+        }
+    }
+    std::size_t complete = 0;
+    for (const decide::SetResult& one : found) {
+        if (one.complete) sets.keep(with_room[complete++], one);
+    }
+    return complete == asked.size();
+}
+
+void rank_unknown(ConditionSets& sets, MachineRanking& ranking) {
+    const std::vector<std::int32_t> unknown = ranking.unknown();
+    const bool is_complete = keep_best(sets, unknown);
+    for (const std::int32_t condition : unknown) {
+        const ConditionSets::Best* const best = sets.best(condition);
+        if (best == nullptr) continue;
+        std::optional<MachineRanking::Key> key;
+        if (best->option) key.emplace(best->option->order.begin(), best->option->order.end());
+        ranking.set(condition, std::move(key));
+    }
+    if (!is_complete) raise_pending();
+}
+
+// The best option of a condition that has one, and whether all sets were compared.
+std::pair<OptionRow, bool> best_of(ConditionSets& sets, std::int32_t condition) {
+    if (sets.best(condition) == nullptr && !keep_best(sets, {condition})) raise_pending();
+    const ConditionSets::Best* const best = sets.best(condition);
+    if (best == nullptr || !best->option) throw py::index_error("condition = " + std::to_string(condition));
+    return {rows_of({*best->option}).front(), best->all_compared};
+}
+
+// All options, the best first, and whether all sets were compared.
+std::pair<std::vector<OptionRow>, bool> options_of(const ConditionSets& sets, std::int32_t condition) {
+    auto params = sets.asked(condition);
+    if (!params) return {{}, true};
+    params->stop = to_stop_condition({});
+    const auto found = without_gil<decide::SetResult>([&] { return decide::rank_sets(*params); });
+    return {rows_of(found.options), found.all_compared};
+}
+
 double seconds_of_any(const Machine& machine, const CollectivesHandle& collectives, std::int32_t size,
                       bool communicates) {
     const decide::JobParams job = job_of(collectives, size, communicates);
@@ -189,6 +273,17 @@ void register_decide(py::module_& module) {
              py::arg("near_only"), "Options, and whether all were compared.")
         .def("seconds_of_any", &seconds_of_any, py::arg("collectives"), py::arg("size"),
              py::arg("communicates"));
+    py::class_<ConditionSets>(module, "ConditionSets", "The best sets of GPUs in each condition of machines.")
+        .def(py::init(&make_condition_sets), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
+             py::keep_alive<1, 4>(), py::arg("conditions"), py::arg("templates"), py::arg("collectives"),
+             py::arg("size"), py::arg("communicates"), py::arg("slack"), py::arg("alternatives"),
+             py::arg("near_only"),
+             "templates: of each its machine, the GPUs that suit the job as bits, the lowest byte first, "
+             "regions "
+             "one of which has the whole job, and whether it gets a whole one.")
+        .def("rank", &rank_unknown, py::arg("ranking"), "Sets the keys that a ranking lacks.")
+        .def("best", &best_of, py::arg("condition"), "The best option, and whether all sets were compared.")
+        .def("options", &options_of, py::arg("condition"), "Options, and whether all were compared.");
     module.def("grade", &grade, py::arg("seconds"), py::arg("slack"));
 }
 

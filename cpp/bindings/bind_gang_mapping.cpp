@@ -36,10 +36,6 @@ GangParams to_gang(const traffic::CollectiveNetwork& network, const CollectivesH
     return params;
 }
 
-const ports::FlowCounts* others_of(const py::object& others) {
-    return others.is_none() ? nullptr : &others.cast<const ports::FlowCounts&>();
-}
-
 GangMapped map_gang(const traffic::CollectiveNetwork& network, const CollectivesHandle& job, const Tree& tree,
                     const Items& items, const Gang& gang, const py::object& others, double least_seconds,
                     std::uint64_t seed, std::uint64_t work, std::uint64_t moves,

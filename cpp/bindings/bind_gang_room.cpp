@@ -5,11 +5,13 @@
 #include <memory>
 #include <stdexcept>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "convert.hpp"
 #include "handles.hpp"
 #include "register.hpp"
+#include "topoplace/free_offers.hpp"
 #include "topoplace/gang_tree.hpp"
 
 namespace py = pybind11;
@@ -59,6 +61,20 @@ TreeOfGang gang_tree(const GangMachines& machines, const Offered& offered, const
             to_row(std::move(found.place_ends)), to_row(std::move(found.places))};
 }
 
+// suitable: of each template, GPUs as bits, the lowest byte first.
+std::tuple<py::array_t<std::int32_t>, py::array_t<std::int32_t>, py::array_t<std::int32_t>,
+           py::array_t<std::uint8_t>>
+free_offers(MachineConditions& conditions, const std::vector<py::bytes>& suitable, std::int32_t most) {
+    std::vector<MachineConditions::Words> of_template;
+    for (const py::bytes& one : suitable) of_template.push_back(words_of(one));
+    require(decide::check_suitable(conditions, of_template, most));
+    auto found = decide::free_offers(conditions, of_template, most);
+    const auto bytes = static_cast<py::ssize_t>(found.bytes);
+    const auto kinds = static_cast<py::ssize_t>(found.usable.size()) / bytes;
+    return {to_row(std::move(found.machines)), to_row(std::move(found.kind_of)),
+            to_row(std::move(found.sizes)), to_array(std::move(found.usable), {kinds, bytes})};
+}
+
 GangRoom gang_room(const GangMachines& machines, const Offered& offered, const Codes& codes,
                    std::int32_t most) {
     return from_offers<GangRoom>(machines, offered, codes,
@@ -98,6 +114,10 @@ void register_gang_room(py::module_& module) {
         "gang_tree", &gang_tree, py::arg("machines"), py::arg("offers"), py::arg("codes"),
         "The offered machines as the leaves of a tree of domains; codes: of each level around machines, "
         "the outermost first.");
+    module.def(
+        "free_offers", &free_offers, py::arg("conditions"), py::arg("suitable"), py::arg("most"),
+        "What machines offer to a job of whole GPUs. suitable: of each template, GPUs as bits, the lowest "
+        "byte first. most: tasks on one machine.");
     py::class_<GangRoom>(module, "GangRoom", "How many tasks domains take, and their adapters for rings.")
         .def(py::init(&gang_room), py::arg("machines"), py::arg("offers"), py::arg("codes"), py::arg("most"),
              "most: tasks on one machine.")

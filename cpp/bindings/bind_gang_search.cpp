@@ -94,7 +94,7 @@ std::optional<GangGpus> search_gang(const GangTopology& topology, const GangLeve
     params.is_balanced = is_balanced;
     for (const auto& [level, members] : together) params.together.push_back({level, as_span(members)});
     params.whole = whole;
-    params.others = others.is_none() ? nullptr : &others.cast<const ports::FlowCounts&>();
+    params.others = others_of(others);
     std::tie(params.slack, params.near_only, params.share) = times;
     params.stop = to_stop_condition(timeout);
     auto found = without_gil<decide::GangFound>([&] {

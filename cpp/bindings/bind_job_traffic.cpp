@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -42,6 +43,31 @@ std::unique_ptr<CollectivesHandle> make_collectives(const Longs& phase_ends, con
                           copy_of(gigabytes), copy_of(received), copy_of(batch_ends)});
 }
 
+// Kind, (c, n) tasks, (c) GB, (c, n) GB received or None.
+using BatchRow = std::tuple<std::uint8_t, Array<std::int64_t>, Array<double>, std::optional<Array<double>>>;
+
+traffic::Batch batch_of(const BatchRow& row) {
+    const auto& [kind, tasks, gigabytes, received] = row;
+    if (kind > static_cast<std::uint8_t>(traffic::Kind::kSends))
+        throw std::invalid_argument("an unknown kind");
+    check_shape(tasks, "tasks", {gigabytes.size(), -1});
+    if (received) check_shape(*received, "received", {tasks.shape(0), tasks.shape(1)});
+    return {.kind = static_cast<traffic::Kind>(kind),
+            .size = static_cast<std::size_t>(tasks.shape(1)),
+            .tasks = as_span(tasks),
+            .gigabytes = as_span(gigabytes),
+            .received = received ? as_span(*received) : std::span<const double>()};
+}
+
+std::unique_ptr<CollectivesHandle> of_batches(const std::vector<std::vector<BatchRow>>& phases) {
+    std::vector<std::vector<traffic::Batch>> made;
+    for (const auto& rows : phases) {
+        made.emplace_back();
+        for (const BatchRow& row : rows) made.back().push_back(batch_of(row));
+    }
+    return std::make_unique<CollectivesHandle>(traffic::joined(made));
+}
+
 // places: machine, local, domain, adapter, rail, near, switches. rings: switched, reduced, most_reduced.
 std::unique_ptr<CollectiveNetwork> make_collective_network(
     const ports::PortNetwork& network, const std::vector<Ints>& places, const std::vector<Reals>& rings,
@@ -69,7 +95,8 @@ Rings row_of(const JobFlows::Rings& rings) {
 }
 
 std::vector<PhaseRow> traffic_times(const CollectiveNetwork& network, const CollectivesHandle& job,
-                                    const Ints& vertex_of, bool planned, const ports::FlowCounts* others) {
+                                    const Ints& vertex_of, bool planned, const py::object& beside) {
+    const ports::FlowCounts* const others = others_of(beside);
     JobFlows flows;
     const auto times = without_gil<std::vector<ports::PhaseTime>>([&] {
         require(traffic::check(network, job.view(), as_span(vertex_of)));
@@ -84,15 +111,16 @@ std::vector<PhaseRow> traffic_times(const CollectiveNetwork& network, const Coll
     return rows;
 }
 
-std::vector<PhaseRow> traffic_times_alone(const CollectiveNetwork& network, const CollectivesHandle& job,
-                                          const Ints& vertex_of, bool planned) {
-    return traffic_times(network, job, vertex_of, planned, nullptr);
-}
-
-std::vector<PhaseRow> traffic_times_beside(const CollectiveNetwork& network, const CollectivesHandle& job,
-                                           const Ints& vertex_of, bool planned,
-                                           const ports::FlowCounts& others) {
-    return traffic_times(network, job, vertex_of, planned, &others);
+// Seconds of a job alone, and beside others.
+std::pair<double, double> seconds_of(const CollectiveNetwork& network, const CollectivesHandle& job,
+                                     const Ints& vertex_of, const py::object& beside) {
+    const ports::FlowCounts* const others = others_of(beside);
+    return without_gil<std::pair<double, double>>([&] {
+        require(traffic::check(network, job.view(), as_span(vertex_of)));
+        const JobFlows flows = traffic::flows_of(network, job.view(), as_span(vertex_of));
+        const double alone = traffic::time_of(network, flows).seconds;
+        return std::pair(alone, others == nullptr ? alone : traffic::time_of(network, flows, others).seconds);
+    });
 }
 
 // Phase ends, from, to, there, back, the slowest rings of each phase.
@@ -116,15 +144,20 @@ void register_job_traffic(py::module_& module) {
     py::class_<CollectivesHandle>(module, "JobCollectives", "What the tasks of a job exchange.")
         .def(py::init(&make_collectives), py::arg("phase_ends").noconvert(), py::arg("kinds").noconvert(),
              py::arg("ends").noconvert(), py::arg("tasks").noconvert(), py::arg("gigabytes").noconvert(),
-             py::arg("received").noconvert(), py::arg("batch_ends").noconvert());
+             py::arg("received").noconvert(), py::arg("batch_ends").noconvert())
+        .def_static(
+            "of_batches", &of_batches, py::arg("phases"),
+            "phases: of each phase its batches: kind, (c, n) tasks, (c,) GB, and (c, n) GB received or "
+            "None.");
     py::class_<CollectiveNetwork>(module, "CollectiveNetwork", "Ports, and the rings among their vertices.")
         .def(py::init(&make_collective_network), py::keep_alive<1, 2>(), py::keep_alive<1, 7>(),
              py::arg("network"), py::arg("places"), py::arg("rings"), py::arg("has_links").noconvert(),
              py::arg("rates_of").noconvert(), py::arg("rates"));
-    module.def("traffic_times", &traffic_times_alone, py::arg("network"), py::arg("job"),
-               py::arg("vertex_of").noconvert(), py::arg("planned"));
-    module.def("traffic_times_beside", &traffic_times_beside, py::arg("network"), py::arg("job"),
+    module.def("traffic_times", &traffic_times, py::arg("network"), py::arg("job"),
                py::arg("vertex_of").noconvert(), py::arg("planned"), py::arg("others"));
+    module.def("seconds_of", &seconds_of, py::arg("network"), py::arg("job"),
+               py::arg("vertex_of").noconvert(), py::arg("others"),
+               "Seconds of the job alone, and beside others.");
     module.def("flows_of", &flows_of, py::arg("network"), py::arg("job"), py::arg("vertex_of").noconvert(),
                py::arg("planned"));
 }

@@ -26,9 +26,6 @@ class pybind11::detail::type_caster<topoplace::ClusterState>
 template <>
 class pybind11::detail::type_caster<topoplace::DomainFill>
     : public topoplace::bindings::HandleCaster<topoplace::DomainFill> {};
-template <>
-class pybind11::detail::type_caster<topoplace::MachineRanking>
-    : public topoplace::bindings::HandleCaster<topoplace::MachineRanking> {};
 
 namespace topoplace::bindings {
 namespace {

@@ -1,6 +1,7 @@
 // Handles of objects that several files bind functions of.
 #pragma once
 
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -9,21 +10,11 @@
 #include "topoplace/gang_search.hpp"
 #include "topoplace/job_traffic.hpp"
 #include "topoplace/machine_conditions.hpp"
+#include "topoplace/machine_ranking.hpp"
 
 namespace topoplace::bindings {
 
-// The arrays of JobCollectives, kept.
-struct CollectivesHandle {
-    std::vector<std::int64_t> phase_ends, ends;
-    std::vector<std::uint8_t> kinds;
-    std::vector<std::int32_t> tasks;
-    std::vector<double> gigabytes, received;
-    std::vector<std::int64_t> batch_ends;
-
-    traffic::JobCollectives view() const {
-        return {phase_ends, kinds, ends, tasks, gigabytes, received, batch_ends};
-    }
-};
+using CollectivesHandle = traffic::KeptCollectives;
 
 // Machines, the kind of each, the most tasks of each, (kinds, bytes) usable GPUs as bits.
 using Offered =
@@ -57,6 +48,9 @@ template <>
 class pybind11::detail::type_caster<topoplace::MachineConditions>
     : public topoplace::bindings::HandleCaster<topoplace::MachineConditions> {};
 template <>
+class pybind11::detail::type_caster<topoplace::MachineRanking>
+    : public topoplace::bindings::HandleCaster<topoplace::MachineRanking> {};
+template <>
 class pybind11::detail::type_caster<topoplace::decide::Machine>
     : public topoplace::bindings::HandleCaster<topoplace::decide::Machine> {};
 template <>
@@ -71,3 +65,21 @@ class pybind11::detail::type_caster<topoplace::decide::GangTopology>
 template <>
 class pybind11::detail::type_caster<topoplace::decide::GangRoom>
     : public topoplace::bindings::HandleCaster<topoplace::decide::GangRoom> {};
+
+namespace topoplace::bindings {
+
+// A set of numbers as bits, the lowest byte first.
+inline MachineConditions::Words words_of(const pybind11::bytes& given) {
+    const std::string_view bytes = given;
+    MachineConditions::Words words((bytes.size() + 7) / 8, 0);
+    for (std::size_t i = 0; i < bytes.size(); ++i)
+        words[i / 8] |= std::uint64_t{static_cast<std::uint8_t>(bytes[i])} << (8 * (i % 8));
+    return words;
+}
+
+// The flows of other jobs; null for None.
+inline const ports::FlowCounts* others_of(const pybind11::object& others) {
+    return others.is_none() ? nullptr : &others.cast<const ports::FlowCounts&>();
+}
+
+}  // namespace topoplace::bindings

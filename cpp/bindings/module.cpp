@@ -45,19 +45,19 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_ports(module);
     topoplace::bindings::register_collective(module);
     topoplace::bindings::register_job_traffic(module);
+    topoplace::bindings::register_cluster(module);
+    topoplace::bindings::register_machines(module);
     topoplace::bindings::register_decide(module);
     topoplace::bindings::register_tree_mapping(module);
     topoplace::bindings::register_gang_mapping(module);
     topoplace::bindings::register_gang_room(module);
     topoplace::bindings::register_gang_bounds(module);
+    topoplace::bindings::register_gang_search(module);
     topoplace::bindings::register_mapping(module);
     topoplace::bindings::register_groups(module);
     topoplace::bindings::register_divisions(module);
     topoplace::bindings::register_flow(module);
     topoplace::bindings::register_flow_network(module);
     topoplace::bindings::register_capacity(module);
-    topoplace::bindings::register_cluster(module);
-    topoplace::bindings::register_machines(module);
-    topoplace::bindings::register_gang_search(module);  // conditions come first
     topoplace::bindings::register_fragmentation(module);
 }

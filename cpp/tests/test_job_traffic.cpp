@@ -380,3 +380,20 @@ TEST(refuses_jobs_that_are_none) {
     refused([](Collectives&, Numbers& vertex_of) { vertex_of[1] = 4; }, "vertex_of[1] = 4: out of range");
     refused([](Collectives&, Numbers& vertex_of) { vertex_of[2] = 0; }, "vertex_of[2] = 0: of two tasks");
 }
+
+TEST(batches_are_joined_in_their_order) {
+    const std::vector<std::int64_t> rings{0, 1, 2, 3, 4, 5}, pairs{5, 0};
+    const std::vector<double> of_rings{1.0, 2.0}, of_pairs{4.0}, received{3.0, 2.0};
+    const std::vector<traffic::Batch> first{{Kind::kRing, 3, rings, of_rings, {}}},
+        second{{Kind::kPairs, 2, pairs, of_pairs, received}};
+    const auto found = traffic::joined(std::vector<std::vector<traffic::Batch>>{first, {}, second});
+    CHECK(found.phase_ends == (std::vector<std::int64_t>{2, 2, 3}));
+    CHECK(found.ends == (std::vector<std::int64_t>{3, 6, 8}));
+    CHECK(found.batch_ends == (std::vector<std::int64_t>{2, 3}));
+    CHECK(found.kinds == (std::vector<std::uint8_t>{1, 1, 3}));
+    CHECK(found.tasks == (Numbers{0, 1, 2, 3, 4, 5, 5, 0}));
+    CHECK(found.gigabytes == (std::vector<double>{1.0, 2.0, 4.0}));
+    CHECK(found.received == (std::vector<double>{-1.0, -1.0, -1.0, -1.0, -1.0, -1.0, 3.0, 2.0}));
+    CHECK(traffic::joined(std::vector<std::vector<traffic::Batch>>{first}).received.empty());
+    CHECK(!traffic::check(found.view(), 6));
+}

@@ -1,10 +1,12 @@
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <optional>
 #include <utility>
 
 #include "check.hpp"
 #include "topoplace/cluster_state.hpp"
+#include "topoplace/free_offers.hpp"
 #include "topoplace/machine_conditions.hpp"
 #include "topoplace/machine_ranking.hpp"
 #include "topoplace/random.hpp"
@@ -20,6 +22,8 @@ namespace {
 
 constexpr std::int32_t kMachines = 6;
 constexpr std::int32_t kGpus = 4;  // of each machine
+
+std::size_t index_of(std::int32_t number) { return static_cast<std::size_t>(number); }
 
 // Machines of two templates, whose GPUs are not numbered one machine after the other.
 MachineLayout layout() {
@@ -197,4 +201,43 @@ TEST(layouts_that_do_not_fit_are_refused) {
     wrong = layout();
     wrong.socket_of[1][0] = -1;
     CHECK(refused(wrong));
+}
+
+TEST(machines_offer_their_free_gpus_that_suit_a_job) {
+    Random rng(11);
+    for (int round = 0; round < 100; ++round) {
+        ClusterState state(kMachines * kGpus, machines());
+        MachineConditions conditions(state, layout(), {.jobs = rng.below(2) == 0});
+        std::int32_t next = 0;
+        for (std::int32_t i = rng.below(20); i > 0; --i) change(state, rng, next);
+        const std::vector<MachineConditions::Words> suitable{{index_of(rng.below(16))},
+                                                             {index_of(rng.below(16))}};
+        const std::int32_t most = 1 + rng.below(kGpus);
+        const auto found = topoplace::decide::free_offers(conditions, suitable, most);
+        const auto offers = found.view();
+        std::size_t next_offer = 0;
+        for (std::int32_t machine = 0; machine < kMachines; ++machine) {
+            const auto& now = conditions.condition(conditions.condition_of(machine));
+            const std::uint64_t usable = now.free[0] & suitable[index_of(machine % 2)][0];
+            if (usable == 0) continue;
+            CHECK_EQ(offers.machines[next_offer], machine);
+            const std::int32_t expected = std::min(std::popcount(usable), most);
+            CHECK_EQ(offers.sizes[next_offer], expected);
+            std::uint64_t named = 0;
+            offers.each_usable(offers.kind_of[next_offer++],
+                               [&](std::size_t gpu) { named |= std::uint64_t{1} << gpu; });
+            CHECK_EQ(named, usable);
+        }
+        CHECK_EQ(next_offer, offers.machines.size());
+    }
+}
+
+TEST(gpus_that_suit_name_what_is_wrong) {
+    const ClusterState state(kMachines * kGpus, machines());
+    const MachineConditions conditions(state, layout(), {});
+    const std::vector<MachineConditions::Words> both(2), one(1);
+    CHECK(!topoplace::decide::check_suitable(conditions, both, 1));
+    CHECK_EQ(topoplace::decide::check_suitable(conditions, both, 0).value_or(""), "most = 0: below 1");
+    CHECK_EQ(topoplace::decide::check_suitable(conditions, one, 1).value_or(""),
+             "suitable names GPUs of 1 templates, there are 2");
 }

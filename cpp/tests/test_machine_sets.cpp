@@ -9,6 +9,7 @@
 
 #include "check.hpp"
 #include "oracles/gang_cases.hpp"
+#include "topoplace/condition_sets.hpp"
 #include "topoplace/exact_sum.hpp"
 #include "topoplace/machine_sets.hpp"
 
@@ -161,6 +162,98 @@ TEST(the_first_set_is_the_fastest_and_nearest_of_all) {
     }
     CHECK(with_ties > 50);
     CHECK(with_rings > 50);
+}
+
+TEST(sets_in_a_condition_are_those_of_its_free_gpus) {
+    topoplace::Random random(12);
+    int with_room = 0;
+    for (int round = 0; round < 200; ++round) {
+        const Case one(random);
+        if (one.size < 2) continue;
+        const std::int32_t tasks = 2 + random.below(std::min(3, one.size - 1));
+        const Collectives job = random_job(random, tasks, random.below(2) == 0);
+        topoplace::ClusterState state(3 * one.size,
+                                      {.first_gpu = {0, one.size, 2 * one.size}, .capacity = {3, {8, 8, 0}}});
+        topoplace::MachineLayout layout{{}, {0, 0, 0}, {Gpus(at(one.size), 0)}};
+        for (std::int32_t machine = 0; machine < 3; ++machine) {
+            layout.gpus_of.emplace_back(at(one.size));
+            std::iota(layout.gpus_of.back().begin(), layout.gpus_of.back().end(), machine * one.size);
+        }
+        topoplace::MachineConditions conditions(state, layout, {.jobs = false});
+        const auto suitable =
+            static_cast<std::uint64_t>(random.below(1 << one.size) | random.below(1 << one.size));
+        Gpus region(at(1 + random.below(one.size)));
+        std::iota(region.begin(), region.end(), 0);
+        const bool has_region = random.below(2) == 0, are_fixed = has_region && random.below(2) == 0;
+        const decide::ConditionSetsParams params{
+            .templates = {{one.machine.get(),
+                           {suitable},
+                           has_region ? std::vector<Gpus>{region} : std::vector<Gpus>(),
+                           are_fixed}},
+            .job = {job.view(), tasks, true}};
+        CHECK_EQ(decide::check(params, conditions).value_or(""), "");
+        decide::ConditionSets sets(conditions, params);
+        decide::KnownOrders known;
+        for (std::int32_t gpu = 0; gpu < 3 * one.size; ++gpu)
+            if (random.below(5) == 0) state.drain(gpu);
+        conditions.refresh();
+        for (std::int32_t machine = 0; machine < 3; ++machine) {
+            const std::int32_t condition = conditions.condition_of(machine);
+            const std::uint64_t free = conditions.condition(condition).free[0];
+            const GpuSet inside = has_region ? set_of(region) & free & suitable : free & suitable;
+            const bool is_whole = inside == set_of(region) && std::ssize(region) == tasks;
+            auto asked = sets.asked(condition);
+            if (std::popcount(free & suitable) < tasks) {
+                CHECK(!asked);
+                continue;
+            }
+            decide::SetParams plain{.machine = one.machine.get(), .job = params.job};
+            for (std::int32_t gpu = 0; gpu < one.size; ++gpu) plain.free.push_back((free >> gpu & 1) != 0);
+            if (are_fixed ? is_whole : std::popcount(inside) >= tasks) plain.regions = {members(inside)};
+            plain.are_fixed = are_fixed;
+            asked->known = &known;
+            const decide::SetResult found = decide::rank_sets(*asked), expected = decide::rank_sets(plain);
+            CHECK_EQ(found.all_compared, expected.all_compared);
+            CHECK_EQ(found.options.size(), expected.options.size());
+            for (std::size_t i = 0; i < found.options.size(); ++i) {
+                CHECK(found.options[i].gpus == expected.options[i].gpus);
+                CHECK(found.options[i].order == expected.options[i].order);
+            }
+            sets.keep(condition, found);
+            CHECK_EQ(sets.best(condition)->option.has_value(), !found.options.empty());
+            with_room += found.options.empty() ? 0 : 1;
+        }
+    }
+    CHECK(with_room > 100);
+}
+
+TEST(condition_sets_name_what_is_out_of_range) {
+    const Fabric fabric = oracle::equal_machines(1, 3);
+    const std::vector<std::int32_t> far(9, 0), row(3, 0);
+    const std::vector<double> degraded(3, 0.0);
+    const decide::Machine machine({far, row, row, degraded, {}, false, nullptr, fabric.made.get()});
+    const topoplace::ClusterState state(3, {.first_gpu = {0}, .capacity = {{8, 8, 0}}});
+    const topoplace::MachineConditions conditions(state, {{{0, 1, 2}}, {0}, {{0, 0, 0}}}, {});
+    Collectives job;
+    job.add(Kind::kSends, {0, 1}, 1.0);
+    job.end_phase();
+    const auto fault_of = [&](auto change) {
+        decide::ConditionSetsParams params{.templates = {{&machine, {7}, {{0, 2}}, false}},
+                                           .job = {job.view(), 2, true}};
+        change(params);
+        return decide::check(params, conditions).value_or("");
+    };
+    CHECK_EQ(fault_of([](auto&) {}), "");
+    CHECK_EQ(fault_of([](auto& p) { p.templates.clear(); }), "templates has 0 entries, not 1");
+    CHECK_EQ(fault_of([](auto& p) { p.templates[0].machine = nullptr; }), "machine is missing");
+    CHECK_EQ(fault_of([](auto& p) { p.templates[0].regions = {{3}}; }), "regions[0] = 3: out of range");
+    CHECK_EQ(fault_of([](auto& p) { p.templates[0].regions = {{2, 0}}; }),
+             "regions has one that does not ascend");
+    CHECK_EQ(fault_of([](auto& p) { p.job.size = 0; }), "size = 0: below 1");
+    CHECK_EQ(fault_of([](auto& p) { p.job.size = 1; }), "tasks[1] = 1: out of range");
+    CHECK_EQ(fault_of([](auto& p) { p.job.takes_parts = true; }), "takes_parts: the job gets whole GPUs");
+    CHECK_EQ(fault_of([](auto& p) { p.alternatives = 0; }), "alternatives = 0: below 1");
+    CHECK(fault_of([](auto& p) { p.slack = 0.0; }).starts_with("slack = "));
 }
 
 TEST(the_fastest_sets_are_rated_and_slower_ones_left_out) {

@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangLevels', 'GangLimits', 'GangMachines', 'GangRoom', 'GangTopology', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineLimits', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'enumerate_subgraphs', 'exchanges_of', 'flows_of', 'gang_tree', 'grade', 'largest_flows', 'least_if_split', 'least_max_flow', 'least_seconds', 'least_seconds_of_one', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'search_gang', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'traffic_times_beside', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'ConditionSets', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangLevels', 'GangLimits', 'GangMachines', 'GangRoom', 'GangTopology', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineLimits', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'enumerate_subgraphs', 'exchanges_of', 'flows_of', 'free_offers', 'gang_tree', 'grade', 'largest_flows', 'least_if_split', 'least_max_flow', 'least_seconds', 'least_seconds_of_one', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'search_gang', 'seconds_of', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -132,6 +132,11 @@ class JobCollectives:
     """
     What the tasks of a job exchange.
     """
+    @staticmethod
+    def of_batches(phases: collections.abc.Sequence[collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.float64] | None]]]) -> JobCollectives:
+        """
+        phases: of each phase its batches: kind, (c, n) tasks, (c,) GB, and (c, n) GB received or None.
+        """
     def __init__(self, phase_ends: numpy.typing.NDArray[numpy.int64], kinds: numpy.typing.NDArray[numpy.uint8], ends: numpy.typing.NDArray[numpy.int64], tasks: numpy.typing.NDArray[numpy.int32], gigabytes: numpy.typing.NDArray[numpy.float64], received: numpy.typing.NDArray[numpy.float64], batch_ends: numpy.typing.NDArray[numpy.int64]) -> None:
         ...
 class CollectiveNetwork:
@@ -139,215 +144,6 @@ class CollectiveNetwork:
     Ports, and the rings among their vertices.
     """
     def __init__(self, network: PortNetwork, places: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], rings: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], has_links: numpy.typing.NDArray[numpy.uint8], rates_of: numpy.typing.NDArray[numpy.int32], rates: collections.abc.Sequence[RingRates]) -> None:
-        ...
-class RatedSets:
-    """
-    What rings among sets of GPUs carry, with a bit for each.
-    """
-    def __init__(self, rates: RingRates, are_alike: bool, to_gpus: numpy.typing.NDArray[numpy.float64], to_others: numpy.typing.NDArray[numpy.float64]) -> None:
-        ...
-    def bounds(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
-        ...
-    def fastest(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
-        ...
-    def gb_per_s(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
-        ...
-    def leading(self, sets: numpy.typing.NDArray[numpy.uint64], count: typing.SupportsInt | typing.SupportsIndex, share: typing.SupportsFloat | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
-        ...
-    def left(self, free: typing.SupportsInt | typing.SupportsIndex, taken: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
-        ...
-class Machine:
-    """
-    A machine before any job asks for its GPUs.
-    """
-    def __init__(self, far: numpy.typing.NDArray[numpy.int32], socket: numpy.typing.NDArray[numpy.int32], near: numpy.typing.NDArray[numpy.int32], degraded: numpy.typing.NDArray[numpy.float64], parts: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], are_alike: bool, rated: collections.abc.Sequence[RatedSets], network: CollectiveNetwork) -> None:
-        ...
-    def rank_sets(self, collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool, takes_fullest: bool, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], are_fixed: bool, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], left: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], slack: typing.SupportsFloat | typing.SupportsIndex, alternatives: typing.SupportsInt | typing.SupportsIndex, near_only: bool) -> tuple[list[tuple[tuple[int, ...], tuple[float, ...], float]], bool]:
-        """
-        Options, and whether all were compared.
-        """
-    def seconds_of_any(self, collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool) -> float:
-        ...
-class GangMachines:
-    """
-    The machines of a topology as a gang sees them.
-    """
-    def __init__(self, gpu_ends: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], gpus: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], domain: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], adapter: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], way_out: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], gb_per_s: typing.Annotated[numpy.typing.ArrayLike, numpy.float64]) -> None:
-        """
-        Of each machine the end of its GPUs, these, and of each GPU the domain of its rings, its adapter and GB/s into the network; then GB/s of each port.
-        """
-class GangRoom:
-    """
-    How many tasks domains take, and their adapters for rings.
-    """
-    def __init__(self, machines: GangMachines, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], codes: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int64]], most: typing.SupportsInt | typing.SupportsIndex) -> None:
-        """
-        most: tasks on one machine.
-        """
-    def channels(self, size: typing.SupportsInt | typing.SupportsIndex, way_out: typing.SupportsFloat | typing.SupportsIndex = 0.0) -> float:
-        """
-        The most GB/s of a ring over several domains; way_out: that of all adapters.
-        """
-    def fit(self, size: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
-        """
-        Groups of so many tasks that fit into domains of each depth.
-        """
-    def fit_rings(self, size: typing.SupportsInt | typing.SupportsIndex) -> int:
-        """
-        Groups of so many tasks that fit into domains of rings.
-        """
-    @property
-    def has_adapters(self) -> bool:
-        ...
-    @property
-    def most_of_adapters(self) -> float:
-        """
-        The most GB/s of all adapters of a domain together.
-        """
-    @property
-    def most_tasks(self) -> list[int]:
-        """
-        The most tasks in a domain of each depth: of the whole, of each level, of machines.
-        """
-    @property
-    def ring_tasks(self) -> numpy.typing.NDArray[numpy.int64]:
-        """
-        (d,) the most tasks in each domain of rings.
-        """
-class GangLimits:
-    """
-    What limits gangs on a topology.
-    """
-    def __init__(self, entries: typing.Annotated[collections.abc.Sequence[tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex]], "FixedSize(2)"], most_of_a_gpu: typing.SupportsFloat | typing.SupportsIndex, has_relays: bool, join_machines: bool, switched: tuple[typing.SupportsFloat | typing.SupportsIndex, bool], reducing: tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex], gpus: GangMachines, machines: collections.abc.Sequence[Machine], class_of: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> None:
-        ...
-class MachineLimits:
-    """
-    Bounds by what one machine has of a gang.
-    """
-    def __init__(self, limits: GangLimits, room: GangRoom, own_class: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], job: JobCollectives, units: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], machine_groups: bool) -> None:
-        ...
-    def of_counts(self, most: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
-        """
-        The least seconds with 0..most units on a machine.
-        """
-    def of_sets(self, machine: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
-        """
-        The least seconds with tasks on each set of a machine's GPUs; empty if only their number counts.
-        """
-    @property
-    def are_groups(self) -> bool:
-        ...
-    @property
-    def are_rings(self) -> bool:
-        ...
-class TargetDistance:
-    """
-    Distances between the vertices of a target.
-    """
-    def __init__(self, distance: numpy.typing.NDArray[numpy.float64]) -> None:
-        ...
-    @property
-    def num_vertices(self) -> int:
-        """
-        The number of vertices.
-        """
-class FlowAnswer:
-    """
-    The answer of `min_cost_flow`.
-    """
-    def __getstate__(self) -> tuple[int, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], int, numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], int, int]:
-        ...
-    def __setstate__(self, arg0: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], int, typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]) -> None:
-        ...
-    @property
-    def algorithm(self) -> str:
-        ...
-    @property
-    def cost(self) -> int:
-        ...
-    @property
-    def cut(self) -> numpy.typing.NDArray[numpy.int32]:
-        ...
-    @property
-    def cycle(self) -> numpy.typing.NDArray[numpy.int32]:
-        ...
-    @property
-    def flow(self) -> numpy.typing.NDArray[numpy.int64]:
-        ...
-    @property
-    def potential(self) -> numpy.typing.NDArray[numpy.int64]:
-        ...
-    @property
-    def status(self) -> str:
-        """
-        optimal, infeasible, unbounded or timeout.
-        """
-    @property
-    def steps(self) -> int:
-        ...
-class FlowNetwork:
-    """
-    A network that is kept and changed between solutions.
-    """
-    def __init__(self) -> None:
-        ...
-    def add_arcs(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg1: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg2: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], arg3: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> numpy.typing.NDArray[numpy.int32]:
-        ...
-    def add_nodes(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> numpy.typing.NDArray[numpy.int32]:
-        ...
-    def columns(self) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
-        ...
-    def remove_arcs(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> None:
-        ...
-    def remove_nodes(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> None:
-        ...
-    def set_capacity(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg1: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> None:
-        ...
-    def set_cost(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg1: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> None:
-        ...
-    def set_supply(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg1: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> None:
-        ...
-    def solve(self, arg0: str, arg1: typing.SupportsFloat | typing.SupportsIndex | None, arg2: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
-        ...
-    @property
-    def num_arcs(self) -> int:
-        ...
-    @property
-    def num_nodes(self) -> int:
-        ...
-    @property
-    def version(self) -> int:
-        ...
-class CapacityTables:
-    """
-    What nodes and jobs cost, as searches read it.
-    """
-    def __init__(self, gpus: numpy.typing.NDArray[numpy.int32], open: numpy.typing.NDArray[numpy.float64], run: numpy.typing.NDArray[numpy.float64], pay: numpy.typing.NDArray[numpy.float64], wait: numpy.typing.NDArray[numpy.float64]) -> None:
-        ...
-class CapacityAnswer:
-    """
-    The answer of `search_capacity`.
-    """
-    @property
-    def bound(self) -> float:
-        ...
-    @property
-    def complete(self) -> bool:
-        ...
-    @property
-    def cost(self) -> float:
-        ...
-    @property
-    def improvements(self) -> int:
-        ...
-    @property
-    def knapsacks(self) -> int:
-        ...
-    @property
-    def nodes(self) -> list[tuple[int, list[tuple[int, int]]]]:
-        ...
-    @property
-    def rounds(self) -> int:
         ...
 class ClusterState:
     """
@@ -604,6 +400,126 @@ class MachineRanking:
         """
         (n,) all machines with these amounts free and no key above `last`, ascending.
         """
+class RatedSets:
+    """
+    What rings among sets of GPUs carry, with a bit for each.
+    """
+    def __init__(self, rates: RingRates, are_alike: bool, to_gpus: numpy.typing.NDArray[numpy.float64], to_others: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+    def bounds(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
+        ...
+    def fastest(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
+        ...
+    def gb_per_s(self, sets: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
+        ...
+    def leading(self, sets: numpy.typing.NDArray[numpy.uint64], count: typing.SupportsInt | typing.SupportsIndex, share: typing.SupportsFloat | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
+        ...
+    def left(self, free: typing.SupportsInt | typing.SupportsIndex, taken: numpy.typing.NDArray[numpy.uint64]) -> numpy.typing.NDArray[numpy.float64]:
+        ...
+class Machine:
+    """
+    A machine before any job asks for its GPUs.
+    """
+    def __init__(self, far: numpy.typing.NDArray[numpy.int32], socket: numpy.typing.NDArray[numpy.int32], near: numpy.typing.NDArray[numpy.int32], degraded: numpy.typing.NDArray[numpy.float64], parts: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], are_alike: bool, rated: collections.abc.Sequence[RatedSets], network: CollectiveNetwork) -> None:
+        ...
+    def rank_sets(self, collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool, takes_fullest: bool, regions: collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], are_fixed: bool, required: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], free: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], left: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], slack: typing.SupportsFloat | typing.SupportsIndex, alternatives: typing.SupportsInt | typing.SupportsIndex, near_only: bool) -> tuple[list[tuple[tuple[int, ...], tuple[float, ...], float]], bool]:
+        """
+        Options, and whether all were compared.
+        """
+    def seconds_of_any(self, collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool) -> float:
+        ...
+class ConditionSets:
+    """
+    The best sets of GPUs in each condition of machines.
+    """
+    def __init__(self, conditions: MachineConditions, templates: collections.abc.Sequence[tuple[Machine, bytes, collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], bool]], collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool, slack: typing.SupportsFloat | typing.SupportsIndex, alternatives: typing.SupportsInt | typing.SupportsIndex, near_only: bool) -> None:
+        """
+        templates: of each its machine, the GPUs that suit the job as bits, the lowest byte first, regions one of which has the whole job, and whether it gets a whole one.
+        """
+    def best(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[tuple[tuple[int, ...], tuple[float, ...], float], bool]:
+        """
+        The best option, and whether all sets were compared.
+        """
+    def options(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[list[tuple[tuple[int, ...], tuple[float, ...], float]], bool]:
+        """
+        Options, and whether all were compared.
+        """
+    def rank(self, ranking: MachineRanking) -> None:
+        """
+        Sets the keys that a ranking lacks.
+        """
+class GangMachines:
+    """
+    The machines of a topology as a gang sees them.
+    """
+    def __init__(self, gpu_ends: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], gpus: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], domain: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], adapter: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], way_out: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], gb_per_s: typing.Annotated[numpy.typing.ArrayLike, numpy.float64]) -> None:
+        """
+        Of each machine the end of its GPUs, these, and of each GPU the domain of its rings, its adapter and GB/s into the network; then GB/s of each port.
+        """
+class GangRoom:
+    """
+    How many tasks domains take, and their adapters for rings.
+    """
+    def __init__(self, machines: GangMachines, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], codes: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int64]], most: typing.SupportsInt | typing.SupportsIndex) -> None:
+        """
+        most: tasks on one machine.
+        """
+    def channels(self, size: typing.SupportsInt | typing.SupportsIndex, way_out: typing.SupportsFloat | typing.SupportsIndex = 0.0) -> float:
+        """
+        The most GB/s of a ring over several domains; way_out: that of all adapters.
+        """
+    def fit(self, size: typing.SupportsInt | typing.SupportsIndex) -> list[int]:
+        """
+        Groups of so many tasks that fit into domains of each depth.
+        """
+    def fit_rings(self, size: typing.SupportsInt | typing.SupportsIndex) -> int:
+        """
+        Groups of so many tasks that fit into domains of rings.
+        """
+    @property
+    def has_adapters(self) -> bool:
+        ...
+    @property
+    def most_of_adapters(self) -> float:
+        """
+        The most GB/s of all adapters of a domain together.
+        """
+    @property
+    def most_tasks(self) -> list[int]:
+        """
+        The most tasks in a domain of each depth: of the whole, of each level, of machines.
+        """
+    @property
+    def ring_tasks(self) -> numpy.typing.NDArray[numpy.int64]:
+        """
+        (d,) the most tasks in each domain of rings.
+        """
+class GangLimits:
+    """
+    What limits gangs on a topology.
+    """
+    def __init__(self, entries: typing.Annotated[collections.abc.Sequence[tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex]], "FixedSize(2)"], most_of_a_gpu: typing.SupportsFloat | typing.SupportsIndex, has_relays: bool, join_machines: bool, switched: tuple[typing.SupportsFloat | typing.SupportsIndex, bool], reducing: tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex], gpus: GangMachines, machines: collections.abc.Sequence[Machine], class_of: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> None:
+        ...
+class MachineLimits:
+    """
+    Bounds by what one machine has of a gang.
+    """
+    def __init__(self, limits: GangLimits, room: GangRoom, own_class: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], job: JobCollectives, units: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], machine_groups: bool) -> None:
+        ...
+    def of_counts(self, most: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
+        """
+        The least seconds with 0..most units on a machine.
+        """
+    def of_sets(self, machine: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.float64]:
+        """
+        The least seconds with tasks on each set of a machine's GPUs; empty if only their number counts.
+        """
+    @property
+    def are_groups(self) -> bool:
+        ...
+    @property
+    def are_rings(self) -> bool:
+        ...
 class GangTopology:
     """
     What is known of a topology before any gang asks.
@@ -620,6 +536,115 @@ class GangLevels:
         """
         The outermost level first, machines last. Of each: (m,) domains of machines in the tree, (m,) domains without cuts, (m,) GB/s of uplinks, (k, 2) machines and uplinks, and whether NVLinks join the machines of a domain.
         """
+class TargetDistance:
+    """
+    Distances between the vertices of a target.
+    """
+    def __init__(self, distance: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+    @property
+    def num_vertices(self) -> int:
+        """
+        The number of vertices.
+        """
+class FlowAnswer:
+    """
+    The answer of `min_cost_flow`.
+    """
+    def __getstate__(self) -> tuple[int, numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], int, numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], int, int]:
+        ...
+    def __setstate__(self, arg0: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], int, typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex]) -> None:
+        ...
+    @property
+    def algorithm(self) -> str:
+        ...
+    @property
+    def cost(self) -> int:
+        ...
+    @property
+    def cut(self) -> numpy.typing.NDArray[numpy.int32]:
+        ...
+    @property
+    def cycle(self) -> numpy.typing.NDArray[numpy.int32]:
+        ...
+    @property
+    def flow(self) -> numpy.typing.NDArray[numpy.int64]:
+        ...
+    @property
+    def potential(self) -> numpy.typing.NDArray[numpy.int64]:
+        ...
+    @property
+    def status(self) -> str:
+        """
+        optimal, infeasible, unbounded or timeout.
+        """
+    @property
+    def steps(self) -> int:
+        ...
+class FlowNetwork:
+    """
+    A network that is kept and changed between solutions.
+    """
+    def __init__(self) -> None:
+        ...
+    def add_arcs(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg1: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg2: typing.Annotated[numpy.typing.ArrayLike, numpy.int64], arg3: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> numpy.typing.NDArray[numpy.int32]:
+        ...
+    def add_nodes(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> numpy.typing.NDArray[numpy.int32]:
+        ...
+    def columns(self) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64]]:
+        ...
+    def remove_arcs(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> None:
+        ...
+    def remove_nodes(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> None:
+        ...
+    def set_capacity(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg1: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> None:
+        ...
+    def set_cost(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg1: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> None:
+        ...
+    def set_supply(self, arg0: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], arg1: typing.Annotated[numpy.typing.ArrayLike, numpy.int64]) -> None:
+        ...
+    def solve(self, arg0: str, arg1: typing.SupportsFloat | typing.SupportsIndex | None, arg2: typing.SupportsInt | typing.SupportsIndex | None) -> FlowAnswer:
+        ...
+    @property
+    def num_arcs(self) -> int:
+        ...
+    @property
+    def num_nodes(self) -> int:
+        ...
+    @property
+    def version(self) -> int:
+        ...
+class CapacityTables:
+    """
+    What nodes and jobs cost, as searches read it.
+    """
+    def __init__(self, gpus: numpy.typing.NDArray[numpy.int32], open: numpy.typing.NDArray[numpy.float64], run: numpy.typing.NDArray[numpy.float64], pay: numpy.typing.NDArray[numpy.float64], wait: numpy.typing.NDArray[numpy.float64]) -> None:
+        ...
+class CapacityAnswer:
+    """
+    The answer of `search_capacity`.
+    """
+    @property
+    def bound(self) -> float:
+        ...
+    @property
+    def complete(self) -> bool:
+        ...
+    @property
+    def cost(self) -> float:
+        ...
+    @property
+    def improvements(self) -> int:
+        ...
+    @property
+    def knapsacks(self) -> int:
+        ...
+    @property
+    def nodes(self) -> list[tuple[int, list[tuple[int, int]]]]:
+        ...
+    @property
+    def rounds(self) -> int:
+        ...
 class Fragmentation:
     """
     How much of machines' GPUs typical jobs could not use.
@@ -670,6 +695,10 @@ def exchanges_of(job: JobCollectives, units: typing.Annotated[numpy.typing.Array
     ...
 def flows_of(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool) -> tuple[list[int], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64], numpy.typing.NDArray[numpy.float64], list[tuple[float, int, int, bool]]]:
     ...
+def free_offers(conditions: MachineConditions, suitable: collections.abc.Sequence[bytes], most: typing.SupportsInt | typing.SupportsIndex) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.uint8]]:
+    """
+    What machines offer to a job of whole GPUs. suitable: of each template, GPUs as bits, the lowest byte first. most: tasks on one machine.
+    """
 def gang_tree(machines: GangMachines, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], codes: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int64]]) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int64], numpy.typing.NDArray[numpy.int32]]:
     """
     The offered machines as the leaves of a tree of domains; codes: of each level around machines, the outermost first.
@@ -720,6 +749,10 @@ def search_gang(topology: GangTopology, levels: GangLevels, conditions: MachineC
     """
     The GPU of each task, seconds beside the others, and the least seconds; None without room.
     """
+def seconds_of(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], others: typing.Any) -> tuple[float, float]:
+    """
+    Seconds of the job alone, and beside others.
+    """
 def set_deadline(seconds: typing.SupportsFloat | typing.SupportsIndex | None) -> None:
     """
     Ends the searches of this thread by DeadlineError after these seconds from now; None: never.
@@ -730,9 +763,7 @@ def throughput_bound(graph: TerminalGraph, chosen: collections.abc.Sequence[typi
     """
     Terminals, capacity, side, complete, flows.
     """
-def traffic_times(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool) -> list[tuple[float, int, float, tuple[float, int, int, bool]]]:
-    ...
-def traffic_times_beside(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool, others: FlowCounts) -> list[tuple[float, int, float, tuple[float, int, int, bool]]]:
+def traffic_times(network: CollectiveNetwork, job: JobCollectives, vertex_of: numpy.typing.NDArray[numpy.int32], planned: bool, others: typing.Any) -> list[tuple[float, int, float, tuple[float, int, int, bool]]]:
     ...
 def tree_bound(tree: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], items: tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.float64]]) -> tuple[float, numpy.typing.NDArray[numpy.float64]]:
     ...

@@ -14,7 +14,7 @@ from topoplace.cluster.cluster import Cluster
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.machines.machine_conditions import Conditions, MachineState, Sight
-from topoplace.engine.machines.machine_options import MachineOptions, Option
+from topoplace.engine.machines.machine_options import MachineOptions, Option, RuleOptions
 from topoplace.topology.topology import Topology
 
 MACHINES = 4
@@ -43,7 +43,7 @@ def test_options_of_machines_that_change(
     kept = MachineOptions(
         conditions,
         (-1, -1),
-        lambda _, state: options_of[state.free],
+        RuleOptions(conditions, lambda _, state: options_of[state.free]),
         lambda _, option: {"utility": option.utility},
     )
     for step in (*steps, 0.25, 0.0):
@@ -84,7 +84,7 @@ def test_the_best_option_of_enough_utility_is_found_behind_many_machines_without
         return {}
 
     conditions = Conditions(cluster, MachineClasses(cluster.topology), Sight())
-    found = MachineOptions(conditions, (-1, -1), evaluate, no_scores).best(0.5)
+    found = MachineOptions(conditions, (-1, -1), RuleOptions(conditions, evaluate), no_scores).best(0.5)
     assert found is not None
     assert (found[0], found[1].option.order) == (8, (9.0,))
 
@@ -107,7 +107,7 @@ def test_options_of_conditions_without_machines_are_not_kept_for_ever() -> None:
         return {}
 
     conditions = Conditions(cluster, MachineClasses(cluster.topology), Sight())
-    kept = MachineOptions(conditions, (-1, -1), evaluate, no_scores)
+    kept = MachineOptions(conditions, (-1, -1), RuleOptions(conditions, evaluate), no_scores)
     for free in (*range(1024), *range(100)):
         for gpu in range(10):
             (cluster.undrain if free >> gpu & 1 else cluster.drain)(gpu)

@@ -69,6 +69,29 @@ struct JobCollectives {
     std::int64_t size_of(std::size_t collective) const { return ends[collective] - begin_of(collective); }
 };
 
+// Collectives of one kind and number of tasks.
+struct Batch {
+    Kind kind = Kind::kSends;
+    std::size_t size = 0;                   // tasks of each collective
+    std::span<const std::int64_t> tasks{};  // of one collective after the other
+    std::span<const double> gigabytes{};    // of each collective, as in JobCollectives
+    std::span<const double> received{};     // of each task, as there; empty: it differs nowhere
+};
+
+// Collectives with arrays of their own.
+struct KeptCollectives {
+    std::vector<std::int64_t> phase_ends{}, ends{};
+    std::vector<std::uint8_t> kinds{};
+    std::vector<std::int32_t> tasks{};
+    std::vector<double> gigabytes{}, received{};
+    std::vector<std::int64_t> batch_ends{};
+
+    JobCollectives view() const { return {phase_ends, kinds, ends, tasks, gigabytes, received, batch_ends}; }
+};
+
+// Each list of batches is a phase. A batch has `size` tasks for each of its collectives.
+KeptCollectives joined(std::span<const std::vector<Batch>> phases);
+
 class CollectiveNetwork {
   public:
     // The parameter, the index and the value that is out of range.
@@ -133,6 +156,8 @@ struct JobTime {
 };
 
 // How long that takes, beside the flows of others.
+JobTime time_of(const CollectiveNetwork& network, const JobFlows& flows,
+                const ports::FlowCounts* others = nullptr);
 JobTime time_of(const CollectiveNetwork& network, const JobCollectives& job,
                 std::span<const std::int32_t> vertex_of, const ports::FlowCounts* others = nullptr);
 

@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <span>
+#include <unordered_map>
 #include <vector>
 
 #include "topoplace/job_traffic.hpp"
@@ -67,6 +68,9 @@ struct JobParams {
 // The first argument that is out of range; num_gpus: of the machine.
 [[nodiscard]] Fault check(const JobParams& job, std::size_t num_gpus);
 
+// The best orders of tasks on sets of GPUs, of one job on one machine with any GPUs free.
+using KnownOrders = std::unordered_map<collective::GpuSet, ports::Order>;
+
 struct SetParams {
     const Machine* machine = nullptr;
     JobParams job{};
@@ -78,6 +82,7 @@ struct SetParams {
     double slack = 0.01;
     std::size_t alternatives = 1;  // fastest sets that are needed; slower ones may be left out
     bool near_only = false;        // compares only sets of near GPUs
+    KnownOrders* known = nullptr;  // that need not be found again; those that are found are added
     StopCondition stop{};
 };
 

@@ -17,6 +17,8 @@ bool is_ring(std::uint8_t kind) { return traffic::is_ring(static_cast<traffic::K
 
 bool is_reduction(std::uint8_t kind) { return static_cast<traffic::Kind>(kind) == traffic::Kind::kReduce; }
 
+constexpr std::size_t kMostKnown = 64;  // GPUs of a machine whose sets are numbers
+
 }  // namespace
 
 collective::GpuSet set_of(std::span<const std::int32_t> gpus) {
@@ -45,7 +47,7 @@ std::vector<double> SetTimes::of(Rows& rows) {
         const std::vector<double> found = planned(rows);
         if (std::ranges::any_of(found, [](double seconds) { return seconds < kNever; })) return found;
     }
-    return ordered(rows);
+    return params_.known != nullptr && machine_.num_gpus() <= kMostKnown ? ordered_once(rows) : ordered(rows);
 }
 
 std::vector<double> SetTimes::planned(const Rows& rows) {
@@ -84,18 +86,45 @@ bool SetTimes::are_alone() const {
     return true;
 }
 
-std::vector<double> SetTimes::ordered(Rows& rows) {
+std::vector<ports::Order> SetTimes::best_orders(const Rows& rows) {
     Gpus tasks(rows.size);
     std::iota(tasks.begin(), tasks.end(), 0);
     const traffic::JobFlows flows = traffic::flows_of(machine_.network, job_, tasks, false);
-    const std::vector<ports::Order> orders =
+    std::vector<ports::Order> found =
         ports::best_orders(machine_.network.ports(), flows.phase_ends, flows.flows(),
                            static_cast<std::int32_t>(rows.size), rows.gpus, meter_.deadline());
     meter_.look_at_clock();
+    return found;
+}
+
+std::vector<double> SetTimes::ordered(Rows& rows) {
+    const std::vector<ports::Order> orders = best_orders(rows);
     std::vector<double> found;
     for (std::size_t i = 0; i < orders.size(); ++i) {
         rows.set_row(i, orders[i].vertices);
         found.push_back(orders[i].seconds);
+    }
+    return found;
+}
+
+// The same, but only sets that are not known are compared.
+std::vector<double> SetTimes::ordered_once(Rows& rows) {
+    KnownOrders& known = *params_.known;
+    Rows others{rows.size, {}};
+    for (std::size_t i = 0; i < rows.count(); ++i) {
+        const auto row = rows.row(i);
+        if (!known.contains(set_of(row))) others.gpus.insert(others.gpus.end(), row.begin(), row.end());
+    }
+    if (others.count() > 0) {
+        std::vector<ports::Order> orders = best_orders(others);
+        if (meter_.stopped()) return std::vector<double>(rows.count(), 0.0);
+        for (std::size_t i = 0; i < orders.size(); ++i) known[set_of(others.row(i))] = std::move(orders[i]);
+    }
+    std::vector<double> found;
+    for (std::size_t i = 0; i < rows.count(); ++i) {
+        const ports::Order& order = known.find(set_of(rows.row(i)))->second;
+        rows.set_row(i, order.vertices);
+        found.push_back(order.seconds);
     }
     return found;
 }

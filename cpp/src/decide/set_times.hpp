@@ -47,6 +47,8 @@ class SetTimes {
   private:
     std::vector<double> planned(const Rows& rows);
     std::vector<double> ordered(Rows& rows);
+    std::vector<ports::Order> best_orders(const Rows& rows);
+    std::vector<double> ordered_once(Rows& rows);
     double carried() const;
     bool are_alone() const;
 

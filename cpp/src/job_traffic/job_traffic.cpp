@@ -126,9 +126,36 @@ JobFlows flows_of(const CollectiveNetwork& network, const JobCollectives& job,
     return found;
 }
 
+KeptCollectives joined(std::span<const std::vector<Batch>> phases) {
+    KeptCollectives made;
+    bool differ = false;
+    for (const std::vector<Batch>& batches : phases) {
+        for (const Batch& batch : batches) differ = differ || !batch.received.empty();
+    }
+    for (const std::vector<Batch>& batches : phases) {
+        for (const Batch& batch : batches) {
+            TOPOPLACE_ASSERT(batch.tasks.size() == batch.size * batch.gigabytes.size());
+            for (std::size_t i = 0; i < batch.gigabytes.size(); ++i) {
+                made.kinds.push_back(static_cast<std::uint8_t>(batch.kind));
+                made.ends.push_back(static_cast<std::int64_t>(made.tasks.size() + (i + 1) * batch.size));
+            }
+            for (const std::int64_t task : batch.tasks) made.tasks.push_back(static_cast<std::int32_t>(task));
+            made.gigabytes.insert(made.gigabytes.end(), batch.gigabytes.begin(), batch.gigabytes.end());
+            made.received.insert(made.received.end(), batch.received.begin(), batch.received.end());
+            if (differ) made.received.resize(made.tasks.size(), -1.0);
+            made.batch_ends.push_back(static_cast<std::int64_t>(made.kinds.size()));
+        }
+        made.phase_ends.push_back(static_cast<std::int64_t>(made.kinds.size()));
+    }
+    return made;
+}
+
 JobTime time_of(const CollectiveNetwork& network, const JobCollectives& job,
                 std::span<const std::int32_t> vertex_of, const ports::FlowCounts* others) {
-    const JobFlows flows = flows_of(network, job, vertex_of);
+    return time_of(network, flows_of(network, job, vertex_of), others);
+}
+
+JobTime time_of(const CollectiveNetwork& network, const JobFlows& flows, const ports::FlowCounts* others) {
     const auto phases = ports::phase_times(network.ports(), flows.phase_ends, flows.flows(), others);
     std::vector<double> seconds, port_seconds;
     for (std::size_t i = 0; i < phases.size(); ++i) {

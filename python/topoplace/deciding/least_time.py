@@ -29,7 +29,7 @@ from topoplace.engine.requirements import SPREADS_SHARES
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels.limits import check_deadline, deadline
-from topoplace.objectives.communication import measured, running_gangs
+from topoplace.objectives.communication import running_gangs, seconds_of
 from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.topology.links.nccl_rates import Rates, rates_of
 
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import MachineOffer, Offers
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machines.machine_class import MachineClass, Mask
-    from topoplace.engine.machines.machine_conditions import MachineState
-    from topoplace.engine.machines.machine_options import Choice, Option, Options
+    from topoplace.engine.machines.machine_conditions import Conditions, MachineState
+    from topoplace.engine.machines.machine_options import Choice, Option, Options, OptionTable
     from topoplace.engine.request import JobRequest
     from topoplace.placement import Placement, Refusal
 
@@ -304,6 +304,12 @@ class LeastTime(MachinePolicy):
         check_deadline()
         return ranked_sets.ranked(request, machine_class, state, free, self._timing)
 
+    def _table(self, request: JobRequest, view: ClusterView, conditions: Conditions) -> OptionTable:
+        is_plain = not (request.takes_parts or request.asks_utility or self.may_reslice)
+        if is_plain and len(request.memory_limits) == 1:
+            return ranked_sets.SetTable(request, view, conditions, self._timing)
+        return super()._table(request, view, conditions)
+
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
         """Yield the placement of `find`, then placements on slower sets of GPUs of a machine."""
         if not job.num_tasks:
@@ -416,20 +422,16 @@ class LeastTime(MachinePolicy):
 
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the time of an assignment; None if tasks that communicate have no path."""
-        job, placed, topology = request.job, np.array(gpus, np.int64), view.cluster.topology
-        found = measured(job, placed, topology, rates=self._timing.rates)
-        if found.seconds == np.inf:
+        job, topology, others = request.job, view.cluster.topology, self._others(view)
+        seconds, beside = seconds_of(job, np.array(gpus, np.int32), topology, others, self._timing.rates)
+        if seconds == math.inf:
             return None
-        carried = bandwidth_scores(job, found.seconds, gpus, topology, self._timing.rates)
-        chosen = ranked_sets.Chosen(found.seconds, bandwidths=carried)
+        carried = bandwidth_scores(job, seconds, gpus, topology, self._timing.rates)
+        chosen = ranked_sets.Chosen(seconds, bandwidths=carried)
         if request.asks_utility:
-            utility = self._utility(found.seconds, request, view)
+            utility = self._utility(seconds, request, view)
             return Evaluation(utility, replace(chosen, utility=utility))
-        others = self._others(view)
-        seconds = found.seconds
-        if others is not None:
-            seconds = measured(job, placed, topology, others=others, rates=self._timing.rates).seconds
-        return Evaluation(-seconds, chosen)
+        return Evaluation(-beside, chosen)
 
     def _others(self, view: ClusterView) -> kernels.FlowCounts | None:
         """Return the flows of running gangs; None if they do not count, or there are none."""

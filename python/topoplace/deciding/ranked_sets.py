@@ -14,7 +14,7 @@ from topoplace import _core
 from topoplace.collective.machine_graph import MAX_GPUS
 from topoplace.collective.networks import collective_network
 from topoplace.collective.rated_sets import rated_sets
-from topoplace.engine.machines.machine_class import MachineClasses, members
+from topoplace.engine.machines.machine_class import MachineClasses, as_bytes, members
 from topoplace.engine.machines.machine_options import Option
 from topoplace.engine.memo import Memo
 from topoplace.jobs.groups import GPU
@@ -23,8 +23,9 @@ from topoplace.topology.links.nccl_rates import Rates
 from topoplace.topology.ports import Ports
 
 if TYPE_CHECKING:
+    from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_class import MachineClass, Mask
-    from topoplace.engine.machines.machine_conditions import MachineState
+    from topoplace.engine.machines.machine_conditions import Conditions, MachineState
     from topoplace.engine.request import JobRequest
     from topoplace.topology.topology import Topology
 
@@ -186,6 +187,59 @@ def _ranked(
         timing.near_only,
     )
     return [Option(order, gpus, -seconds, Chosen(seconds, is_proven)) for gpus, order, seconds in found]
+
+
+class SetTable:
+    """The options of machines for a job of whole GPUs, ranked by the kernels for all conditions at once."""
+
+    def __init__(
+        self, request: JobRequest, view: ClusterView, conditions: Conditions, timing: Timing
+    ) -> None:
+        """Store the arguments; the request has one limit on the memory of GPUs."""
+        (limit,) = request.memory_limits
+        self._request, self._conditions, self._timing = request, conditions, timing
+        machines = natives(view.cluster.topology, timing.rates)
+        self._native = _core.ConditionSets(
+            conditions.native,
+            [
+                (native, as_bytes(request.suitable(one, limit)), *request.parts_of(one))
+                for native, one in zip(machines, view.classes.classes, strict=True)
+            ],
+            request.job.traffic_arrays.native,
+            request.size,
+            bool(request.job.edges),
+            timing.slack,
+            timing.alternatives,
+            timing.near_only,
+        )
+        self.rank = self._native.rank
+        """Sets the sort keys that a ranking lacks; DeadlineError keeps those that are found before."""
+
+    def first(self, condition: int) -> Option:
+        """Return the first option of a condition that has one."""
+        row, is_proven = self._native.best(condition)
+        return self._option(condition, *row, is_proven=is_proven)
+
+    def options(self, condition: int) -> list[Option]:
+        """Return all options of a condition, best first; [] if there are none."""
+        rows, is_proven = self._native.options(condition)
+        return [self._option(condition, *row, is_proven=is_proven) for row in rows]
+
+    def _option(
+        self,
+        condition: int,
+        gpus: tuple[int, ...],
+        order: tuple[float, ...],
+        seconds: float,
+        *,
+        is_proven: bool,
+    ) -> Option:
+        machine_class, _ = self._conditions.of(condition)
+        if is_alike(machine_class) and not machine_class.partitions:
+            chosen, _ = of_any(machine_class, self._request, self._timing)
+        else:
+            chosen = Chosen(seconds, is_proven)
+        return Option(order, gpus, -chosen.seconds, chosen)
 
 
 def are_alike(topology: Topology) -> bool:

@@ -27,7 +27,7 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.free_links import FreeLinks
 from topoplace.engine.machines.machine_class import members
 from topoplace.engine.machines.machine_conditions import Sight
-from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options
+from topoplace.engine.machines.machine_options import Choice, MachineOptions, Option, Options, RuleOptions
 from topoplace.engine.plan import check_answer
 from topoplace.engine.request import exact_request_key
 from topoplace.errors import SearchTimeoutError
@@ -162,7 +162,8 @@ def _machine_options(rule: SearchRule, request: JobRequest, view: ClusterView) -
         return {} if isinstance(found, SearchTimeoutError) else found.scores
 
     def build() -> MachineOptions:
-        return MachineOptions(_conditions(request, view), request.whole_job, evaluate, scores)
+        conditions = _conditions(request, view)
+        return MachineOptions(conditions, request.whole_job, RuleOptions(conditions, evaluate), scores)
 
     return view.table((id(rule), request), build)  # `evaluate` holds the rule, which need not be hashable
 
@@ -343,7 +344,7 @@ def _searched_whole(request: JobRequest, offers: Offers) -> list[int]:
 
 
 def _offers(request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf) -> Offers:
-    return offers_of(_all_tasks, request, view, most_memory_gb, sees_jobs=False)
+    return offers_of(None, request, view, most_memory_gb, sees_jobs=False)
 
 
 def _all_tasks(request: JobRequest, _: MachineState) -> int:

@@ -28,6 +28,8 @@ from topoplace.engine.machines.machine_options import (
     MachineOptions,
     Option,
     Options,
+    OptionTable,
+    RuleOptions,
 )
 from topoplace.engine.requirements import BY_LEVEL, GROUPED
 from topoplace.engine.slices import slices_for
@@ -447,8 +449,9 @@ class MachinePolicy(PolicyDriver):
             yield other, found
 
     def _offers(self, request: JobRequest, view: ClusterView, most_memory_gb: float = math.inf) -> Offers:
+        is_limited = type(self).max_tasks is not MachinePolicy.max_tasks
         return offers_of(
-            self.max_tasks,
+            self.max_tasks if is_limited else None,
             request,
             view,
             most_memory_gb,
@@ -491,17 +494,22 @@ class MachinePolicy(PolicyDriver):
         return view.table((self, ranked), partial(self._new_options, ranked, view))
 
     def _new_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
-        def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
-            return self.with_utilities(self._options(request, machine_class, state), request, view)
-
         def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
             own = self.scores_as(request, machine_class, option)
             return Scores({**request.link_scores(machine_class, option.gpus), **own})
 
         sight = Sight(jobs=self.sees_jobs, shares=request.takes_parts or self.may_reslice)
         conditions = view.conditions(sight)
-        domains = self._domain_order(request, view, conditions)
-        return MachineOptions(conditions, request.whole_job, evaluate, scores, domains)
+        domains, table = self._domain_order(request, view, conditions), self._table(request, view, conditions)
+        return MachineOptions(conditions, request.whole_job, table, scores, domains)
+
+    def _table(self, request: JobRequest, view: ClusterView, conditions: Conditions) -> OptionTable:
+        """Return the options of machines in these conditions."""
+
+        def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
+            return self.with_utilities(self._options(request, machine_class, state), request, view)
+
+        return RuleOptions(conditions, evaluate)
 
     def _domain_order(
         self, request: JobRequest, view: ClusterView, conditions: Conditions

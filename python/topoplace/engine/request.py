@@ -133,7 +133,6 @@ class JobRequest:
         """True if it asks for CPUs or host memory."""
         self.whole_job = whole_job(job) if self.needs_hosts else (-1, -1)
         """CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none."""
-        self._suitable: dict[tuple[MachineClass, float], Mask] = {}
         self._link_scores: Memo[tuple[MachineClass, tuple[int, ...]], dict[str, float]] = Memo()
         self._mapped: Memo[tuple[MachineClass, Mask], tuple[int, ...]] = Memo()
 
@@ -199,12 +198,14 @@ class JobRequest:
 
         most_memory_gb: GPUs with more memory (GB) are left out.
         """
-        key = machine_class, most_memory_gb
-        if key not in self._suitable:
-            suits = suits_of(self.job, most_memory_gb)
-            wanted = (local for local, gpu in enumerate(machine_class.gpus) if suits(gpu))
-            self._suitable[key] = mask_of(wanted)
-        return self._suitable[key]
+        job = self.job
+
+        def find() -> Mask:
+            suits = suits_of(job, most_memory_gb)
+            return mask_of(local for local, gpu in enumerate(machine_class.gpus) if suits(gpu))
+
+        key = job.gpu_model, job.gpu_memory_gb, job.mig, most_memory_gb
+        return machine_class.suitable.get_or_build(key, find)
 
     @cached_property
     def whole(self) -> JobGraph:
@@ -270,11 +271,24 @@ class JobRequest:
         socket with enough of them. If the machine's GPUs are only allocated in fixed partitions, the sets are the free
         partitions of exactly the job's size.
         """
+        parts, are_fixed = self._parts_of(machine_class)
+        if are_fixed:
+            return [part for part in parts if part & free == part and part.bit_count() == self.size]
+        inside = [free & part for part in parts] or [free]
+        return [part for part in inside if part.bit_count() >= self.size]
+
+    def parts_of(self, machine_class: MachineClass) -> tuple[list[tuple[int, ...]], bool]:
+        """Return the sets of GPUs of a machine, one of which must have the whole job, and True if it gets a whole set.
+
+        There is none if the job may get any GPUs.
+        """
+        parts, are_fixed = self._parts_of(machine_class)
+        return [tuple(members(part)) for part in parts], are_fixed
+
+    def _parts_of(self, machine_class: MachineClass) -> tuple[Sequence[Mask], bool]:
         if machine_class.partitions:
-            legal = (part for part in machine_class.partitions if part & free == part)
-            return [part for part in legal if part.bit_count() == self.size]
-        parts = [free & socket for socket in machine_class.sockets] if self.in_one_socket else [free]
-        return [part for part in parts if part.bit_count() >= self.size]
+            return machine_class.partitions, True
+        return machine_class.sockets if self.in_one_socket else (), False
 
     def communication(self, machine_class: MachineClass, gpus: Sequence[int]) -> float:
         """Return the job's communication cost if task i runs on `gpus[i]` of one machine.

@@ -227,27 +227,12 @@ def arrays_of(traffic: Mapping[str, Sequence[Batch]]) -> JobCollectives:
     from topoplace.kernels import JobCollectives
     from topoplace.kernels.job_traffic import KINDS as WAYS
 
-    listed = [batch for dimension in traffic.values() for batch in dimension]
-    counts = [len(batch.tasks) for batch in listed]
-    sizes = np.array([batch.tasks.shape[1] for batch in listed], np.int64).repeat(counts)
-    differ = any(batch.received is not None for batch in listed)
-    return JobCollectives.of_checked(
-        np.array([sum(len(batch.tasks) for batch in dimension) for dimension in traffic.values()]).cumsum(),
-        np.array([WAYS.index(_KIND_OF[batch.kind]) for batch in listed]).repeat(counts),
-        sizes.cumsum(),
-        _joined([batch.tasks for batch in listed]),
-        _joined([batch.carried for batch in listed]),
-        _joined([_received(batch) for batch in listed] if differ else []),
-        np.cumsum(counts),
+    return JobCollectives.of_batches(
+        [
+            [(WAYS.index(_KIND_OF[one.kind]), one.tasks, one.carried, one.received) for one in dimension]
+            for dimension in traffic.values()
+        ]
     )
-
-
-def _joined(arrays: Sequence[NDArray[Any]]) -> NDArray[Any]:
-    return np.concatenate([np.empty(0), *(array.ravel() for array in arrays)])
-
-
-def _received(batch: Batch) -> NDArray[np.float64]:
-    return np.full(batch.tasks.shape, -1.0) if batch.received is None else batch.received
 
 
 # ---- what each pair of tasks carries --------------------------------------------------------------------------

@@ -560,7 +560,7 @@ class JobGraph:
     def traffic(self) -> Mapping[str, tuple[Batch, ...]]:
         """Return the collectives of each dimension as arrays, in batches of one kind and size; read-only."""
         if not self.stated_collectives and self.name not in PATTERN_KINDS and self.edges:
-            pairs, carried = self.edge_array[:, :2].astype(np.int64), self.edge_array[:, 2]
+            pairs, carried = self.edge_array[:, :2].astype(np.int64), self.edge_array[:, 2].copy()
             return MappingProxyType({"all": (Batch("send", pairs, carried),)})
         return collectives.batches(self.collectives)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -114,7 +114,12 @@ def reduced_bandwidth(size: int, gb_per_s: float, most: float) -> float:
     return min(most, 2 * (size - 1) / (size + 1) * gb_per_s)
 
 
-_COLUMNS: Final[Sequence[type]] = (np.int64, np.uint8, np.int64, np.int32, np.float64, np.float64, np.int64)
+Batch = tuple[int, NDArray[np.int64], Reals, Reals | None]
+"""Collectives of one kind and number of tasks.
+
+The number of the kind in `KINDS`, (c, n) the tasks of each, (c,) GB between neighbours, and (c, n) the GB that each
+task gets from each other one if that differs.
+"""
 
 
 class JobCollectives:
@@ -148,28 +153,24 @@ class JobCollectives:
         phases, of_kind = integers(phase_ends, "phase_ends"), integers(kinds, "kinds")
         for i in np.flatnonzero((of_kind < 0) | (of_kind >= len(KINDS)))[:1]:
             raise ValueError(f"kinds[{i}] = {of_kind[i]} is not in 0..{len(KINDS) - 1}")
-        self._keep(
-            phases,
-            of_kind,
-            integers(ends, "ends"),
+        self.num_phases = len(phases)
+        self.native = _core.JobCollectives(
+            phases.astype(np.int64),
+            of_kind.astype(np.uint8),
+            integers(ends, "ends").astype(np.int64),
             integers(tasks, "tasks"),
             reals(gigabytes, "gigabytes"),
             reals(received, "received"),
-            integers(batch_ends, "batch_ends"),
+            integers(batch_ends, "batch_ends").astype(np.int64),
         )
 
     @classmethod
-    def of_checked(cls, *arrays: NDArray[Any]) -> Self:
-        """Return the collectives of arrays, in the order of the arguments, whose shapes, types and kinds are right."""
+    def of_batches(cls, phases: Sequence[Sequence[Batch]]) -> Self:
+        """Return the collectives of these batches, whose numbers are in range; each list of batches is a phase."""
         made = cls.__new__(cls)
-        made._keep(*arrays)
+        made.num_phases = len(phases)
+        made.native = _core.JobCollectives.of_batches(phases)
         return made
-
-    def _keep(self, phase_ends: NDArray[Any], *columns: NDArray[Any]) -> None:
-        self.num_phases = len(phase_ends)
-        given = zip((phase_ends, *columns), _COLUMNS, strict=True)
-        converted: list[Any] = [array.astype(dtype, copy=False) for array, dtype in given]
-        self.native = _core.JobCollectives(*converted)
 
 
 class CollectiveNetwork:
@@ -228,15 +229,22 @@ class CollectiveNetwork:
         Raises:
             ValueError: Names an argument out of range, or `others` of another network.
         """
-        placed = integers(vertex_of, "vertex_of")
-        if others is None:
-            rows = _core.traffic_times(self.native, job.native, placed, planned)
-        else:
-            _checks.instance(others, FlowCounts, "others", ValueError)
-            if others.network is not self.network:
-                raise ValueError("others are flows of another network")
-            rows = _core.traffic_times_beside(self.native, job.native, placed, planned, others.native)
+        beside = None if others is None else self._native_of(others)
+        rows = _core.traffic_times(self.native, job.native, integers(vertex_of, "vertex_of"), planned, beside)
         return [TrafficTime(PhaseTime(*row[:3]), Rings(*row[3])) for row in rows]
+
+    def seconds(
+        self, job: JobCollectives, vertex_of: NDArray[np.integer], others: FlowCounts | None = None
+    ) -> tuple[float, float]:
+        """Return the seconds of all phases of a job, alone and next to `others`; arguments are those of `times`."""
+        beside = None if others is None else self._native_of(others)
+        return _core.seconds_of(self.native, job.native, vertex_of.astype(np.int32, copy=False), beside)
+
+    def _native_of(self, others: FlowCounts) -> _core.FlowCounts:
+        _checks.instance(others, FlowCounts, "others", ValueError)
+        if others.network is not self.network:
+            raise ValueError("others are flows of another network")
+        return others.native
 
     def flows(
         self, job: JobCollectives, vertex_of: ArrayLike, *, planned: bool = True

@@ -137,6 +137,13 @@ def measured(
     return _summed(job, placed, topology, times)
 
 
+def seconds_of(
+    job: JobGraph, placed: Ints, topology: Topology, others: kernels.FlowCounts | None, rates: Rates | str
+) -> tuple[float, float]:
+    """Return the seconds of `measured` without other jobs and next to `others`."""
+    return collective_network(topology, rates).seconds(job.traffic_arrays, placed, others)
+
+
 def _shared_fairly(
     jobs: Sequence[tuple[JobGraph, Ints]], topology: Topology, planned: bool, rates: Rates | str
 ) -> CommunicationTime:

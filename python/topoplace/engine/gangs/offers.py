@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING, NamedTuple, overload
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import _core
 from topoplace.engine.admission import tasks_per_machine
-from topoplace.engine.machines.machine_class import MachineClass, Mask, mask_of, members
+from topoplace.engine.machines.machine_class import MachineClass, Mask, as_bytes, mask_of, members
 from topoplace.engine.machines.machine_conditions import ConditionTable, MachineState, Sight
 from topoplace.mig import Reslicing
 
 if TYPE_CHECKING:
     from topoplace.engine.machine_state import ClusterView
+    from topoplace.engine.machines.machine_conditions import Conditions
     from topoplace.engine.request import JobRequest
 
 Ints = NDArray[np.int64]
@@ -67,6 +69,28 @@ class MachineOffer(NamedTuple):
         )
 
 
+class FreeKinds(Sequence[MachineOffer]):
+    """Kinds of offers of whole free GPUs of machines without partitions; each is built on access."""
+
+    def __init__(self, usable: NDArray[np.uint8], max_tasks: int) -> None:
+        """Store (kinds, bytes) the GPUs of each kind as bits, and the largest number of tasks on one machine."""
+        self.usable = usable
+        self._max_tasks = max_tasks
+
+    def __len__(self) -> int:
+        return len(self.usable)
+
+    @overload
+    def __getitem__(self, index: int) -> MachineOffer: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[MachineOffer]: ...
+    def __getitem__(self, index: int | slice) -> MachineOffer | list[MachineOffer]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(len(self))[index]]
+        usable = int.from_bytes(self.usable[index].tobytes(), "little")
+        return MachineOffer(-1, usable, (), min(self._max_tasks, usable.bit_count()))
+
+
 class Offers(Sequence[MachineOffer]):
     """The offers of a cluster's machines to one job, in order of machine number unless they were sorted.
 
@@ -91,7 +115,7 @@ class Offers(Sequence[MachineOffer]):
         self._hosted = hosted
         self.machines = machines
         """(offers,) the number of each offer's machine."""
-        self.is_simple = not any(map(_partitions, kinds))
+        self.is_simple = isinstance(kinds, FreeKinds) or not any(map(_partitions, kinds))
         """True if no machine allocates its GPUs in fixed partitions only."""
         self.sizes = self._all_sizes() if sizes is None else sizes
         """(offers,) the largest number of GPUs of each offer at once: its `size`."""
@@ -133,10 +157,12 @@ class Offers(Sequence[MachineOffer]):
     @cached_property
     def native(self) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32], NDArray[np.uint8]]:
         """Return the machines, the kind of each, its size, and (kinds, bytes) usable GPUs, for `_core.gang_tree`."""
+        columns = self.machines, self._kind_of, self.sizes
+        machines, kind_of, sizes = [one.astype(np.int32) for one in columns]
+        if isinstance(self._kinds, FreeKinds):
+            return machines, kind_of, sizes, self._kinds.usable
         width = max([1, *[-(-kind.usable.bit_length() // 8) for kind in self._kinds]])
         usable = b"".join([kind.usable.to_bytes(width, "little") for kind in self._kinds])
-        columns = self.machines, self._kind_of, self.sizes
-        machines, kind_of, sizes = (one.astype(np.int32) for one in columns)
         return machines, kind_of, sizes, np.frombuffer(usable, np.uint8).reshape(-1, width)
 
     def _hosted_kind(self, kind: int, hosted: int) -> MachineOffer:
@@ -201,7 +227,7 @@ class Offers(Sequence[MachineOffer]):
 
 
 def offers_of(
-    max_tasks_of: MaxTasks,
+    max_tasks_of: MaxTasks | None,
     request: JobRequest,
     view: ClusterView,
     most_memory_gb: float = math.inf,
@@ -211,17 +237,21 @@ def offers_of(
 ) -> Offers:
     """Return the offers of the machines that can take a part of the job now.
 
-    max_tasks_of: returns the largest number of the job's tasks that a machine in a given state may have; CPUs and
-    memory also limit offers. most_memory_gb: limit on the memory of each GPU, GB. sees_jobs: True if `max_tasks_of`
-    depends on the jobs on a machine. reslicing: the GPUs that may be resliced.
+    max_tasks_of: returns the largest number of the job's tasks that a machine in a given state may have; None if any
+    may have all. CPUs and memory also limit offers. most_memory_gb: limit on the memory of each GPU, GB. sees_jobs:
+    True if `max_tasks_of` depends on the jobs on a machine. reslicing: the GPUs that may be resliced.
     """
     sight = Sight(jobs=sees_jobs, shares=request.takes_parts or bool(reslicing))
     conditions = view.conditions(sight)
+    hosted = tasks_per_machine(request.job, view.cluster.hosts)
+    if max_tasks_of is None and not sight.shares and not view.classes.have_partitions:
+        return _of_free_gpus(request, view, conditions, hosted, most_memory_gb)
 
     def offer_of(machine_class: MachineClass, state: MachineState) -> MachineOffer:
         free = request.free_on(machine_class, state, reslicing=reslicing)
         usable = free & request.suitable(machine_class, most_memory_gb)
-        return _offer(max_tasks_of(request, state), machine_class, usable)
+        most = request.size if max_tasks_of is None else max_tasks_of(request, state)
+        return _offer(most, machine_class, usable)
 
     key = (request, max_tasks_of, most_memory_gb, sight, reslicing)
     table = view.table(key, lambda: ConditionTable(conditions, offer_of))
@@ -230,7 +260,21 @@ def offers_of(
     places = np.zeros(max(numbers, default=0) + 1, dtype=np.int64)
     places[numbers] = np.arange(len(numbers))
     kinds = table.of_all(numbers)
-    return _offers(kinds, places[kind_of], tasks_per_machine(request.job, view.cluster.hosts))
+    return _offers(kinds, places[kind_of], hosted)
+
+
+def _of_free_gpus(
+    request: JobRequest, view: ClusterView, conditions: Conditions, hosted: Ints | None, most_memory_gb: float
+) -> Offers:
+    """Return the offers to a job of whole GPUs, on machines without partitions."""
+    suitable = [as_bytes(request.suitable(one, most_memory_gb)) for one in view.classes.classes]
+    *columns, usable = _core.free_offers(conditions.native, suitable, request.size)
+    machines, kind_of, sizes = [column.astype(np.int64) for column in columns]
+    kinds = FreeKinds(usable, request.size)
+    if hosted is None:
+        return Offers(machines, kind_of, kinds, None, sizes)
+    some = np.flatnonzero(hosted[machines] > 0)
+    return Offers(machines[some], kind_of[some], kinds, hosted[machines[some]])
 
 
 def idle_offers(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -54,6 +54,11 @@ def members(mask: Mask) -> Iterator[int]:
         mask ^= lowest
 
 
+def as_bytes(mask: Mask) -> bytes:
+    """Return a bit mask for the kernels: the lowest byte first, as few as are needed."""
+    return mask.to_bytes(-(-mask.bit_length() // 8), "little")
+
+
 @dataclass(frozen=True, eq=False)
 class MachineClass:
     """The hardware shared by a class of interchangeable machines.
@@ -87,6 +92,11 @@ class MachineClass:
     def healthy(self) -> Mask:
         """Return the GPUs that the topology marks as healthy, as a bit mask."""
         return mask_of(local for local, gpu in enumerate(self.gpus) if gpu.healthy)
+
+    @cached_property
+    def suitable(self) -> Memo[Hashable, Mask]:
+        """Return the known sets of GPUs that suit a job, by what the job requires of them."""
+        return Memo(1 << 10)
 
     @cached_property
     def mig_profiles(self) -> tuple[Mapping[str, MigProfile], ...]:
@@ -202,6 +212,8 @@ class MachineClasses:
         self.class_of = [number for template in topology.template_of for number in of_template[template]]
         self.machine_of: list[int] = topology.machine_of.tolist()
         self.local_of = topology.local_index
+        self.have_partitions = any(one.partitions for one in self.classes)
+        """True if some machine allocates its GPUs in fixed partitions only."""
         self._farthest_machine: float | None = None
 
     @property

@@ -183,10 +183,3 @@ class RankedMachines(Generic[Answer]):
         for condition in ranking.unknown():
             ranking.set(condition, self._key(self._table.of(condition)))
         return ranking
-
-    def so_far(self) -> MachineRanking:
-        """Return the native ranking of the machines in present conditions, without those for which the rule has no
-        answer yet.
-        """
-        self.ranking.unknown()  # follows the changes
-        return self.ranking

@@ -6,13 +6,14 @@ import heapq
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from topoplace import _checks
-from topoplace.engine.machines.machine_conditions import ConditionTable, RankedMachines
+from topoplace._core import MachineRanking
+from topoplace.engine.machines.machine_conditions import ConditionMemo, ConditionTable
 
 if TYPE_CHECKING:
-    from topoplace._core import DomainFill, MachineRanking
+    from topoplace._core import DomainFill
     from topoplace.engine.machines.machine_class import MachineClass
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
 
@@ -69,42 +70,82 @@ class DomainOrder(NamedTuple):
     """The count of numbers of an option's sort key that precede the domains; the others follow them."""
 
 
+class OptionTable(Protocol):
+    """The options of machines in each condition, best first."""
+
+    def rank(self, ranking: MachineRanking) -> None:
+        """Set the sort key of the first option of all conditions that a ranking does not know yet."""
+        ...
+
+    def first(self, condition: int) -> Option:
+        """Return the first option of a condition that has one."""
+        ...
+
+    def options(self, condition: int) -> Options:
+        """Return all options of a condition, best first; () if there are none."""
+        ...
+
+
+class RuleOptions:
+    """The options by a rule in Python, which is evaluated once for each condition."""
+
+    def __init__(
+        self, conditions: Conditions, evaluate: Callable[[MachineClass, MachineState], Options]
+    ) -> None:
+        """Start with no condition evaluated.
+
+        evaluate: returns the options of a machine of the given class and state, best first; () if there are none.
+        """
+        self.options = ConditionTable(conditions, evaluate).of
+
+    def first(self, condition: int) -> Option:
+        """Return the first option of a condition that has one."""
+        return self.options(condition)[0]
+
+    def rank(self, ranking: MachineRanking) -> None:
+        """Set the sort key of the first option of all conditions that a ranking does not know yet."""
+        for condition in ranking.unknown():
+            options = self.options(condition)
+            ranking.set(condition, options[0].order if options else None)
+
+
 class MachineOptions:
     """The options of every machine for one job request.
 
-    The rule is evaluated once for each condition of machines. Machines that change move to another condition, and only
-    new conditions are evaluated.
+    Machines that change move to another condition, and only new conditions are evaluated.
     """
 
     def __init__(
         self,
         conditions: Conditions,
         needs: tuple[int, int],
-        evaluate: Callable[[MachineClass, MachineState], Options],
+        table: OptionTable,
         scores: Callable[[MachineClass, Option], Mapping[str, float]],
         domains: DomainOrder | None = None,
     ) -> None:
-        """Start with no condition evaluated.
+        """Store the arguments.
 
-        needs: CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none. evaluate: returns the
-        options of a machine of the given class and state, best first; () if there are none. scores: returns the scores
-        of a placement by an option. domains: the place of domains in the order; None ignores them.
+        needs: CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none. scores: returns the
+        scores of a placement by an option. domains: the place of domains in the order; None ignores them.
         """
         self._domains = domains
         self.conditions = conditions
         """The conditions that are evaluated."""
         self._needs = needs
         self._scores = scores
-        self._table = ConditionTable(conditions, lambda one, state: _Answer(evaluate(one, state)))
-        self._by_order = RankedMachines(self._table, _first_order)
-        self._by_utility = RankedMachines(self._table, _best_utility)
+        self._table = table
+        self._by_order = MachineRanking(conditions.native)
+        self._by_utility = MachineRanking(conditions.native)
+        self.choice_in = ConditionMemo(conditions.native, self._first_choice).of
+        """Returns the best choice on the machines in a condition, which must have an option."""
 
     def best(self, least_utility: float = -math.inf) -> tuple[int, Choice] | None:
         """Return (machine, choice) of the best option with a utility of at least `least_utility`, else None.
 
         Ties go to the machine in the fullest domains, if these count, then to that with the lowest number.
         """
-        found = self._first_of(self._by_order.now())
+        self._table.rank(self._by_order)
+        found = self._first_of()
         if found is None or found[1].option.utility >= least_utility:
             return found
         return self._best_above(least_utility)
@@ -113,40 +154,37 @@ class MachineOptions:
         """Return (machine, condition) of the result of `best`; None if there is none, or a condition is not evaluated
         yet.
         """
-        ranking, domains = self._by_order.ranking, self._domains
+        ranking, domains = self._by_order, self._domains
         if domains is None:
             found = ranking.known_best(*self._needs)
         else:
             found = ranking.known_best_by_domain(*domains, *self._needs)
         return None if found is None or found[0] < 0 else found
 
-    def choice_in(self, condition: int) -> Choice:
-        """Return the best choice on the machines in a condition, which must have an option."""
-        answer = self._table.of(condition)
-        if answer.first is None:
-            answer.first = self._choice(condition, answer.options[0])
-        return answer.first
-
     def best_so_far(self) -> tuple[int, Choice] | None:
         """Return the result of `best` among machines in conditions that are already evaluated."""
-        return self._first_of(self._by_order.so_far())
+        self._by_order.unknown()  # follows the changes
+        return self._first_of()
 
-    def _first_of(self, ranking: MachineRanking) -> tuple[int, Choice] | None:
+    def _first_of(self) -> tuple[int, Choice] | None:
         if self._domains is None:
-            machine, condition = ranking.best(*self._needs)
+            machine, condition = self._by_order.best(*self._needs)
         else:
-            machine, condition = ranking.best_by_domain(*self._domains, *self._needs)
+            machine, condition = self._by_order.best_by_domain(*self._domains, *self._needs)
         if machine < 0:
             return None
         return machine, self.choice_in(condition)
 
     def _best_above(self, least_utility: float) -> tuple[int, Choice] | None:
-        machine, condition = self._by_utility.now().best(*self._needs)
-        if machine < 0 or max(option.utility for option in self._table.of(condition).options) < least_utility:
+        for condition in self._by_utility.unknown():
+            utilities = [-option.utility for option in self._table.options(condition)]
+            self._by_utility.set(condition, (min(utilities),) if utilities else None)
+        machine, condition = self._by_utility.best(*self._needs)
+        if machine < 0 or max(option.utility for option in self._table.options(condition)) < least_utility:
             return None
-        count, by_order = _FIRST_CONDITIONS, self._by_order.now()
+        count = _FIRST_CONDITIONS
         while True:
-            entries = by_order.first(count, *self._needs)
+            entries = self._by_order.first(count, *self._needs)
             found, is_best = self._best_among(entries, least_utility)
             if found is not None and (is_best or len(entries) < count):
                 _, machine, condition, option = found
@@ -162,7 +200,7 @@ class MachineOptions:
         """
         found: tuple[tuple[float, ...], int, int, Option] | None = None
         for machine, condition in entries:
-            options = self._table.of(condition).options
+            options = self._table.options(condition)
             if found is not None and options[0].order > found[0]:
                 return found, True
             good = next((option for option in options if option.utility >= least_utility), None)
@@ -175,7 +213,7 @@ class MachineOptions:
         entries = [
             (option.order, condition, number, option)
             for condition in self.conditions.native.present()
-            for number, option in enumerate(self._table.of(condition).options)
+            for number, option in enumerate(self._table.options(condition))
         ]
         entries.sort(key=lambda entry: entry[0])
         for _, group in groupby(entries, key=lambda entry: entry[0]):
@@ -190,7 +228,7 @@ class MachineOptions:
         """Yield lists of machines whose best options, of at least this utility, are equally good; best first."""
         conditions: dict[tuple[float, ...], list[int]] = {}
         for condition in self.conditions.native.present():
-            options = self._table.of(condition).options
+            options = self._table.options(condition)
             good = next((option for option in options if option.utility >= least_utility), None)
             if good is not None:
                 conditions.setdefault(good.order, []).append(condition)
@@ -203,24 +241,9 @@ class MachineOptions:
         """Return the machines in a condition that have the CPUs and memory of the whole job, ascending."""
         return self.conditions.native.machines(condition, *self._needs)
 
+    def _first_choice(self, condition: int) -> Choice:
+        return self._choice(condition, self._table.first(condition))
+
     def _choice(self, condition: int, option: Option) -> Choice:
         machine_class, _ = self.conditions.of(condition)
         return Choice(option, self._scores(machine_class, option))
-
-
-class _Answer:
-    """The options of a condition, best first, and the choice of the first one once it was made."""
-
-    __slots__ = ("first", "options")
-
-    def __init__(self, options: Options) -> None:
-        self.options = options
-        self.first: Choice | None = None
-
-
-def _first_order(answer: _Answer) -> tuple[float, ...] | None:
-    return answer.options[0].order if answer.options else None
-
-
-def _best_utility(answer: _Answer) -> tuple[float, ...] | None:
-    return (-max(option.utility for option in answer.options),) if answer.options else None

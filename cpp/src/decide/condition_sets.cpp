@@ -1,0 +1,106 @@
+// The sets of GPUs of machines, condition by condition.
+#include "topoplace/condition_sets.hpp"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <utility>
+
+#include "graph/index.hpp"
+#include "job_traffic/checks.hpp"
+#include "topoplace/assert.hpp"
+
+namespace topoplace::decide {
+namespace {
+
+using Words = MachineConditions::Words;
+
+bool has(const Words& words, std::size_t bit) {
+    return bit / 64 < words.size() && (words[bit / 64] >> (bit % 64) & 1U) != 0;
+}
+
+// The parts of regions that a job of this size may get.
+std::vector<Gpus> regions_with_room(const TemplateParams& own, const Gpus& usable, std::size_t size) {
+    if (own.regions.empty() && !own.are_fixed) return {usable};
+    std::vector<Gpus> found;
+    for (const Gpus& region : own.regions) {
+        Gpus part;
+        std::ranges::set_intersection(region, usable, std::back_inserter(part));
+        const bool has_room =
+            own.are_fixed ? part.size() == region.size() && part.size() == size : part.size() >= size;
+        if (has_room) found.push_back(std::move(part));
+    }
+    return found;
+}
+
+}  // namespace
+
+Fault check(const ConditionSetsParams& params, const MachineConditions& conditions) {
+    const auto& templates = params.templates;
+    if (auto fault = traffic::check_size("templates", templates.size(), index(conditions.num_templates())))
+        return fault;
+    for (const TemplateParams& own : templates) {
+        if (own.machine == nullptr) return "machine is missing";
+        for (const Gpus& region : own.regions) {
+            if (auto fault = traffic::check_range("regions", region, 0, own.machine->num_gpus()))
+                return fault;
+            if (!std::ranges::is_sorted(region)) return "regions has one that does not ascend";
+        }
+    }
+    if (params.job.takes_parts) return "takes_parts: the job gets whole GPUs";
+    if (params.job.size < 1) return "size = " + std::to_string(params.job.size) + ": below 1";
+    if (params.alternatives == 0) return "alternatives = 0: below 1";
+    if (auto fault = check_slack(params.slack)) return fault;
+    return traffic::check(params.job.collectives, index(params.job.size));
+}
+
+ConditionSets::ConditionSets(MachineConditions& conditions, ConditionSetsParams params)
+    : conditions_(conditions), params_(std::move(params)), generation_(conditions.generation()) {
+    TOPOPLACE_ASSERT(!check(params_, conditions));
+}
+
+std::optional<SetParams> ConditionSets::asked(std::int32_t number) const {
+    const MachineConditions::Condition& condition = conditions_.condition(number);
+    const TemplateParams& own = params_.templates[index(condition.machine_template)];
+    SetParams found;
+    found.free.resize(own.machine->num_gpus());
+    Gpus usable;
+    for (std::size_t gpu = 0; gpu < found.free.size(); ++gpu) {
+        found.free[gpu] = has(condition.free, gpu);
+        if (found.free[gpu] && has(own.suitable, gpu)) usable.push_back(static_cast<std::int32_t>(gpu));
+    }
+    const std::size_t size = index(params_.job.size);
+    if (usable.size() < size) return std::nullopt;
+    found.regions = regions_with_room(own, usable, size);
+    found.machine = own.machine;
+    found.job = params_.job;
+    found.are_fixed = own.are_fixed;
+    found.slack = params_.slack;
+    found.alternatives = params_.alternatives;
+    found.near_only = params_.near_only;
+    return found;
+}
+
+void ConditionSets::keep(std::int32_t condition, const SetResult& result) {
+    if (generation_ != conditions_.generation()) kept_.clear();
+    generation_ = conditions_.generation();
+    Best& best = kept_[condition];
+    best.all_compared = result.all_compared;
+    best.option.reset();
+    if (!result.options.empty()) best.option = result.options.front();
+    if (kept_.size() > most_kept_) forget();
+}
+
+const ConditionSets::Best* ConditionSets::best(std::int32_t condition) const {
+    if (generation_ != conditions_.generation()) return nullptr;
+    const auto known = kept_.find(condition);
+    return known == kept_.end() ? nullptr : &known->second;
+}
+
+// Drops what is kept of conditions without machines.
+void ConditionSets::forget() {
+    std::erase_if(kept_, [&](const auto& one) { return conditions_.machines(one.first).empty(); });
+    most_kept_ = 2 * kept_.size() + kLeastKept;
+}
+
+}  // namespace topoplace::decide

@@ -1,0 +1,79 @@
+// Offers of free GPUs, made once for each condition of machines.
+#include "topoplace/free_offers.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <string>
+
+#include "graph/index.hpp"
+#include "topoplace/assert.hpp"
+
+namespace topoplace::decide {
+namespace {
+
+using Words = MachineConditions::Words;
+
+Words common(const Words& one, const Words& other) {
+    Words both(std::min(one.size(), other.size()), 0);
+    for (std::size_t i = 0; i < both.size(); ++i) both[i] = one[i] & other[i];
+    return both;
+}
+
+// Of each kind the bytes of its GPUs, as few as the last of them needs.
+void keep_usable(const std::vector<Words>& kinds, KeptOffers& offers) {
+    for (const Words& usable : kinds) {
+        for (std::size_t i = 0; i < usable.size(); ++i) {
+            const auto bits = static_cast<std::size_t>(std::bit_width(usable[i]));
+            if (bits > 0) offers.bytes = std::max(offers.bytes, 8 * i + (bits + 7) / 8);
+        }
+    }
+    offers.usable.assign(kinds.size() * offers.bytes, 0);
+    for (std::size_t kind = 0; kind < kinds.size(); ++kind) {
+        for (std::size_t i = 0; i < std::min(offers.bytes, 8 * kinds[kind].size()); ++i) {
+            const std::uint64_t byte = kinds[kind][i / 8] >> (8 * (i % 8)) & 0xFFU;
+            offers.usable[kind * offers.bytes + i] = static_cast<std::uint8_t>(byte);
+        }
+    }
+}
+
+std::int32_t size_of(const Words& usable, std::int32_t most) {
+    std::int32_t count = 0;
+    for (const std::uint64_t word : usable) count += std::popcount(word);
+    return std::min(count, most);
+}
+
+}  // namespace
+
+Fault check_suitable(const MachineConditions& conditions, std::span<const Words> suitable,
+                     std::int32_t most) {
+    if (most < 1) return "most = " + std::to_string(most) + ": below 1";
+    if (suitable.size() == index(conditions.num_templates())) return std::nullopt;
+    return "suitable names GPUs of " + std::to_string(suitable.size()) + " templates, there are " +
+           std::to_string(conditions.num_templates());
+}
+
+KeptOffers free_offers(MachineConditions& conditions, std::span<const Words> suitable, std::int32_t most) {
+    TOPOPLACE_ASSERT(!check_suitable(conditions, suitable, most));
+    conditions.refresh();
+    std::vector<Words> kinds;
+    std::vector<std::int32_t> sizes, kind_of(index(conditions.num_conditions()), kAbsent);
+    for (std::int32_t number = 0; number < conditions.num_conditions(); ++number) {
+        if (conditions.machines(number).empty()) continue;
+        const MachineConditions::Condition& one = conditions.condition(number);
+        kind_of[index(number)] = static_cast<std::int32_t>(kinds.size());
+        kinds.push_back(common(one.free, suitable[index(one.machine_template)]));
+        sizes.push_back(size_of(kinds.back(), most));
+    }
+    KeptOffers offers;
+    for (std::int32_t machine = 0; machine < conditions.num_machines(); ++machine) {
+        const std::int32_t kind = kind_of[index(conditions.condition_of(machine))];
+        if (sizes[index(kind)] == 0) continue;
+        offers.machines.push_back(machine);
+        offers.kind_of.push_back(kind);
+        offers.sizes.push_back(sizes[index(kind)]);
+    }
+    keep_usable(kinds, offers);
+    return offers;
+}
+
+}  // namespace topoplace::decide

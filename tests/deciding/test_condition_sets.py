@@ -1,0 +1,82 @@
+"""The best sets of GPUs in each condition of machines, beside the same rule asked machine by machine."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import topoplace as tp
+from topoplace.deciding import ranked_sets
+from topoplace.deciding.least_time import LeastTime
+from topoplace.engine.machine_policy import MachinePolicy
+from topoplace.engine.machine_state import ClusterView
+from topoplace.engine.machines.machine_conditions import Sight
+from topoplace.engine.machines.machine_options import MachineOptions
+from topoplace.errors import DeadlineError
+from topoplace.kernels.limits import deadline
+
+MACHINES = ("dgx1-v100", "minsky", "mi250x", "l40s-8", "dgx-h100")
+JOBS = (
+    tp.JobGraph.ring(3),
+    tp.JobGraph.ring(2).with_(gpu_memory_gb=20.0),
+    tp.JobGraph.chain(4),
+    tp.JobGraph.independent(2),
+    tp.JobGraph.clique(3).grouped(3, within="socket"),
+    tp.JobGraph.from_edges(4, [(0, 1, 3.0), (1, 2, 1.0), (0, 3, 2.0)]),
+    tp.JobGraph.parallel(tensor=2, data=2),
+)
+
+
+@st.composite
+def clusters(draw: st.DrawFn) -> tp.Cluster:
+    """Generate up to three machines, also in fixed partitions, with busy GPUs."""
+    machines = [
+        tp.machines.get(name) for name in draw(st.lists(st.sampled_from(MACHINES), min_size=1, max_size=3))
+    ]
+    if draw(st.booleans()):
+        halves = [tuple(range(4)), tuple(range(4, 8)), tuple(range(8))]
+        machines.append(replace(tp.machines.get("dgx1-v100"), partitions=halves))
+    cluster = tp.Cluster(tp.Topology.cluster(machines))
+    for gpu in draw(st.sets(st.integers(0, cluster.topology.num_gpus - 1))):
+        cluster.drain(gpu)
+    return cluster
+
+
+@given(clusters(), st.sampled_from(JOBS), st.booleans())
+def test_the_kernels_rank_what_the_rule_ranks(
+    cluster: tp.Cluster, job: tp.JobGraph, is_thorough: bool
+) -> None:
+    policy, view = LeastTime(), cluster.view(ClusterView)
+    if is_thorough:
+        policy._timing = policy._timing._replace(alternatives=ranked_sets.MOST_OPTIONS)
+    request, conditions = view.request(job), view.conditions(Sight())
+    if len(request.memory_limits) > 1:
+        return
+    by_rule = MachinePolicy._table(policy, request, view, conditions)
+    native = policy._table(request, view, conditions)
+    assert isinstance(native, ranked_sets.SetTable)
+    best = [MachineOptions(conditions, (-1, -1), table, lambda *_: {}).best() for table in (native, by_rule)]
+    assert best[0] == best[1]
+    for condition in conditions.native.present():
+        assert native.options(condition) == list(by_rule.options(condition))
+        if by_rule.options(condition):
+            assert native.first(condition) == by_rule.options(condition)[0]
+
+
+def test_what_is_found_before_a_deadline_is_kept() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=40))
+    for machine in range(40):
+        for gpu in range(8):
+            if machine >> gpu & 1:
+                cluster.drain(8 * machine + gpu)
+    policy, view = LeastTime(), cluster.view(ClusterView)
+    options = policy._machine_options(view.request(tp.JobGraph.chain(4)), view)
+    with pytest.raises(DeadlineError), deadline(1e-9):
+        options.best()
+    assert options.known_best() is None
+    found = options.best()
+    assert found is not None
+    assert options.best_so_far() == found
