@@ -1,5 +1,6 @@
 // What machines offer to a gang, beside what the definitions say.
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <set>
 #include <string>
@@ -95,7 +96,8 @@ std::vector<std::vector<std::int64_t>> tasks_of(const Case& c, std::int32_t most
     return found;
 }
 
-// The largest channels x slowest channel of all choices of domains with room for so many tasks.
+// The largest channels x slowest channel of all choices of domains with room for so many tasks, and at least
+// a task of each for every channel.
 double channels_by_choice(const Case& c, const GangRoom& room, std::int64_t size) {
     std::map<std::int32_t, std::pair<std::int64_t, std::map<std::int32_t, double>>> domains;
     for (std::size_t i = 0; i < c.machines.size(); ++i) {
@@ -111,14 +113,14 @@ double channels_by_choice(const Case& c, const GangRoom& room, std::int64_t size
     double best = 0.0;
     for (std::uint32_t chosen = 1; chosen < 1U << domains.size(); ++chosen) {
         for (const double speed : {10.0, 20.0, 30.0}) {
-            std::int64_t tasks = 0, fewest = size / 2;
+            std::int64_t tasks = 0, fewest = size / std::max(2, std::popcount(chosen));  // tasks of each
             std::uint32_t bit = 1;
             for (const auto& [_, one] : domains) {
                 if ((chosen & bit) != 0) {
                     tasks += one.first;
-                    fewest = std::min(fewest,
-                                      static_cast<std::int64_t>(std::ranges::count_if(
-                                          one.second, [&](const auto& own) { return own.second >= speed; })));
+                    const auto adapters = std::ranges::count_if(
+                        one.second, [&](const auto& own) { return own.second >= speed; });
+                    fewest = std::min({fewest, one.first, static_cast<std::int64_t>(adapters)});
                 }
                 bit *= 2;
             }
@@ -200,6 +202,18 @@ TEST(rooms_are_those_of_all_choices) {
 TEST(groups_fit_one_by_one) {
     CHECK_EQ(groups_that_fit({}, 2), 0);
     CHECK_EQ(groups_that_fit({5, 4, 1}, 2), 4);
+}
+
+TEST(domains_that_share_a_ring_have_a_task_for_each_channel) {
+    GangRoom room;
+    for (std::int32_t owner = 0; owner < 5; ++owner) {
+        room.ring_tasks.push_back(5);
+        for (int i = 0; i < 5; ++i) room.adapters.push_back({owner, 10.0, 10.0});
+    }
+    CHECK_EQ(most_of_channels(room, 25, 0.0), 50.0);
+    CHECK_EQ(most_of_channels(room, 24, 0.0), 40.0);  // four of 5 are too few, and five have 4 in one
+    CHECK_EQ(most_of_channels(room, 26, 0.0), 0.0);
+    CHECK_EQ(most_of_channels(room, 3, 0.0), 10.0);
 }
 
 TEST(a_relay_has_the_way_out_of_all) {

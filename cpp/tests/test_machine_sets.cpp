@@ -119,6 +119,33 @@ std::array<double, 3> nearness(const Case& one, const Gpus& gpus) {
     return found;
 }
 
+topoplace::MachineLayout three_machines(std::int32_t size) {
+    topoplace::MachineLayout layout{{}, {0, 0, 0}, {Gpus(at(size), 0)}};
+    for (std::int32_t machine = 0; machine < 3; ++machine) {
+        layout.gpus_of.emplace_back(at(size));
+        std::iota(layout.gpus_of.back().begin(), layout.gpus_of.back().end(), machine * size);
+    }
+    return layout;
+}
+
+// What a job asks for on a machine with these GPUs free; at most one region has GPUs for it.
+std::optional<decide::SetParams> asked_plainly(const decide::TemplateParams& own,
+                                               const decide::JobParams& job, GpuSet free) {
+    const GpuSet usable = free & own.suitable[0];
+    if (std::popcount(usable) < job.size) return std::nullopt;
+    decide::SetParams asked{.machine = own.machine, .job = job, .are_fixed = own.are_fixed};
+    for (std::size_t gpu = 0; gpu < own.machine->num_gpus(); ++gpu)
+        asked.free.push_back((free >> gpu & 1) != 0);
+    const GpuSet region = own.regions.empty() ? usable : set_of(own.regions[0]), inside = region & usable;
+    const bool is_whole = inside == region && std::popcount(region) == job.size;
+    if (own.are_fixed ? is_whole : std::popcount(inside) >= job.size) asked.regions = {members(inside)};
+    return asked;
+}
+
+bool are_equal(const decide::SetOption& one, const decide::SetOption& other) {
+    return one.gpus == other.gpus && one.order == other.order && one.seconds == other.seconds;
+}
+
 }  // namespace
 
 TEST(the_first_set_is_the_fastest_and_nearest_of_all) {
@@ -174,23 +201,16 @@ TEST(sets_in_a_condition_are_those_of_its_free_gpus) {
         const Collectives job = random_job(random, tasks, random.below(2) == 0);
         topoplace::ClusterState state(3 * one.size,
                                       {.first_gpu = {0, one.size, 2 * one.size}, .capacity = {3, {8, 8, 0}}});
-        topoplace::MachineLayout layout{{}, {0, 0, 0}, {Gpus(at(one.size), 0)}};
-        for (std::int32_t machine = 0; machine < 3; ++machine) {
-            layout.gpus_of.emplace_back(at(one.size));
-            std::iota(layout.gpus_of.back().begin(), layout.gpus_of.back().end(), machine * one.size);
+        topoplace::MachineConditions conditions(state, three_machines(one.size), {.jobs = false});
+        decide::TemplateParams own{.machine = one.machine.get()};
+        own.suitable = {
+            static_cast<std::uint64_t>(random.below(1 << one.size) | random.below(1 << one.size))};
+        if (random.below(2) == 0) {
+            own.regions.emplace_back(at(1 + random.below(one.size)));
+            std::iota(own.regions[0].begin(), own.regions[0].end(), 0);
+            own.are_fixed = random.below(2) == 0;
         }
-        topoplace::MachineConditions conditions(state, layout, {.jobs = false});
-        const auto suitable =
-            static_cast<std::uint64_t>(random.below(1 << one.size) | random.below(1 << one.size));
-        Gpus region(at(1 + random.below(one.size)));
-        std::iota(region.begin(), region.end(), 0);
-        const bool has_region = random.below(2) == 0, are_fixed = has_region && random.below(2) == 0;
-        const decide::ConditionSetsParams params{
-            .templates = {{one.machine.get(),
-                           {suitable},
-                           has_region ? std::vector<Gpus>{region} : std::vector<Gpus>(),
-                           are_fixed}},
-            .job = {job.view(), tasks, true}};
+        const decide::ConditionSetsParams params{.templates = {own}, .job = {job.view(), tasks, true}};
         CHECK_EQ(decide::check(params, conditions).value_or(""), "");
         decide::ConditionSets sets(conditions, params);
         decide::KnownOrders known;
@@ -199,26 +219,14 @@ TEST(sets_in_a_condition_are_those_of_its_free_gpus) {
         conditions.refresh();
         for (std::int32_t machine = 0; machine < 3; ++machine) {
             const std::int32_t condition = conditions.condition_of(machine);
-            const std::uint64_t free = conditions.condition(condition).free[0];
-            const GpuSet inside = has_region ? set_of(region) & free & suitable : free & suitable;
-            const bool is_whole = inside == set_of(region) && std::ssize(region) == tasks;
             auto asked = sets.asked(condition);
-            if (std::popcount(free & suitable) < tasks) {
-                CHECK(!asked);
-                continue;
-            }
-            decide::SetParams plain{.machine = one.machine.get(), .job = params.job};
-            for (std::int32_t gpu = 0; gpu < one.size; ++gpu) plain.free.push_back((free >> gpu & 1) != 0);
-            if (are_fixed ? is_whole : std::popcount(inside) >= tasks) plain.regions = {members(inside)};
-            plain.are_fixed = are_fixed;
+            const auto plain = asked_plainly(own, params.job, conditions.condition(condition).free[0]);
+            CHECK_EQ(asked.has_value(), plain.has_value());
+            if (!asked) continue;
             asked->known = &known;
-            const decide::SetResult found = decide::rank_sets(*asked), expected = decide::rank_sets(plain);
+            const decide::SetResult found = decide::rank_sets(*asked), expected = decide::rank_sets(*plain);
             CHECK_EQ(found.all_compared, expected.all_compared);
-            CHECK_EQ(found.options.size(), expected.options.size());
-            for (std::size_t i = 0; i < found.options.size(); ++i) {
-                CHECK(found.options[i].gpus == expected.options[i].gpus);
-                CHECK(found.options[i].order == expected.options[i].order);
-            }
+            CHECK(std::ranges::equal(found.options, expected.options, are_equal));
             sets.keep(condition, found);
             CHECK_EQ(sets.best(condition)->option.has_value(), !found.options.empty());
             with_room += found.options.empty() ? 0 : 1;

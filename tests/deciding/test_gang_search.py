@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from functools import cache
 from itertools import permutations
+from random import Random
 
 import hypothesis.strategies as st
 import numpy as np
@@ -85,3 +86,16 @@ def test_tasks_have_free_gpus_of_their_own(case: tuple[JobRequest, ClusterView, 
     time = measured(request.job, np.array(found.gpus), view.cluster.topology, others=others)
     assert math.isclose(found.seconds, time.seconds, rel_tol=1e-6)
     assert found.least_seconds <= found.seconds * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("size", [8, 24, 64, 100])
+def test_rings_take_the_machines_with_the_most_room_wherever_these_are(size: int) -> None:
+    """On a busy cluster, few machines have GPUs for four channels, in no domain as many as the job needs."""
+    leaf = tp.Level("leaf", tuple(f"leaf{i // 32}" for i in range(1500)))
+    fabric = tp.Fabric(tuple(f"m{i}" for i in range(1500)), (leaf,))
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), fabric=fabric))
+    gpus = range(cluster.topology.num_gpus)
+    cluster.allocate("busy", Random(1).sample(gpus, int(0.85 * len(gpus))))
+    placement = tp.place(tp.JobGraph.ring(size), cluster)
+    assert placement is not None
+    assert placement.optimal

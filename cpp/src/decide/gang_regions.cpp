@@ -23,7 +23,9 @@ class Regions {
     std::vector<Region> find() const {
         if (!params_.whole.empty()) return of_domains();
         if (!params_.start.empty()) return {region(all())};
-        return {region(promising())};
+        const std::vector<std::size_t> near = promising(), large = largest();
+        if (machines_for_all(large) >= machines_for_all(near)) return {region(near)};
+        return {region(near), region(large)};
     }
 
     // Of gangs that are searched for anywhere, all machines.
@@ -91,6 +93,29 @@ class Regions {
         return params_.others == nullptr && std::ranges::all_of(offers_.sizes, [&](std::int32_t size) {
                    return size == offers_.sizes.front();
                });
+    }
+
+    // Machines with the most room, wherever they are, until there is much more than the gang needs.
+    std::vector<std::size_t> largest() const {
+        std::vector<std::size_t> chosen = all();
+        std::ranges::stable_sort(chosen, std::ranges::greater{}, [&](std::size_t i) { return tasks_of(i); });
+        std::int64_t sum = 0;
+        std::size_t count = 0;
+        while (count < chosen.size() && sum < kMuchRoom * size()) sum += tasks_of(chosen[count++]);
+        chosen.resize(count);
+        std::ranges::sort(chosen);
+        return chosen;
+    }
+
+    // The fewest of these machines that have room for all units.
+    std::size_t machines_for_all(const std::vector<std::size_t>& members) const {
+        std::vector<std::int64_t> units;
+        for (const std::size_t offer : members) units.push_back(tasks_of(offer) / params_.units.size);
+        std::ranges::sort(units, std::ranges::greater{});
+        std::int64_t left = params_.units.count();
+        std::size_t count = 0;
+        while (count < units.size() && left > 0) left -= units[count++];
+        return left > 0 ? members.size() + 1 : count;
     }
 
     // Machines of domains with much more room than the gang needs: of the outermost level, and where domains

@@ -14,8 +14,8 @@ struct Region {
     }
 };
 
-// The domains that have much more room than the gang needs; or each domain that must have all tasks, the
-// fullest first.
+// The domains that have much more room than the gang needs, and the machines with the most room if fewer of
+// these suffice; or each domain that must have all tasks, the fullest first.
 std::vector<Region> first_regions(const GangSearchParams& params);
 
 // Those for a gang for which the first ones have no room: all machines, or none.

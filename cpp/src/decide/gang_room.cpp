@@ -2,6 +2,7 @@
 #include "topoplace/gang_room.hpp"
 
 #include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "decide/machine_order.hpp"
@@ -88,6 +89,38 @@ std::int64_t groups_that_fit(const std::vector<std::int64_t>& tasks, std::int64_
     return found;
 }
 
+namespace {
+
+// Of each number of channels, the tasks of the domains that have so many at most.
+using TasksByCount = std::vector<std::vector<std::int64_t>>;
+
+TasksByCount tasks_by_count(const GangRoom& room, const std::vector<std::size_t>& adapters) {
+    TasksByCount found(1 + *std::ranges::max_element(adapters));
+    for (std::size_t i = 0; i < adapters.size(); ++i) {
+        const auto channels = std::min(adapters[i], static_cast<std::size_t>(room.ring_tasks[i]));
+        found[channels].push_back(room.ring_tasks[i]);
+    }
+    return found;
+}
+
+// The most channels of a ring of `size` tasks over several domains. Each of these has a task for every
+// channel: so the largest of as many as there can be have room for all tasks.
+std::int64_t most_channels(const TasksByCount& tasks, std::int64_t size) {
+    std::vector<std::int64_t> largest;  // of domains that can have as many
+    for (std::size_t channels = tasks.size() - 1; channels > 0; --channels) {
+        largest.insert(largest.end(), tasks[channels].begin(), tasks[channels].end());
+        const std::int64_t domains = size / static_cast<std::int64_t>(channels);
+        if (domains < 2) continue;
+        const auto count = std::min(std::ssize(largest), static_cast<std::ptrdiff_t>(domains));
+        std::ranges::nth_element(largest, largest.begin() + count, std::ranges::greater{});
+        if (std::accumulate(largest.begin(), largest.begin() + count, std::int64_t{0}) >= size)
+            return static_cast<std::int64_t>(channels);
+    }
+    return 0;
+}
+
+}  // namespace
+
 double most_of_channels(const GangRoom& room, std::int64_t size, double way_out) {
     const auto speed_of = [&](const GangRoom::Adapter& one) { return way_out > 0.0 ? way_out : one.way_out; };
     std::vector<double> speeds;
@@ -100,14 +133,7 @@ double most_of_channels(const GangRoom& room, std::int64_t size, double way_out)
         std::ranges::fill(counts, std::size_t{0});
         for (const GangRoom::Adapter& one : room.adapters)
             counts[index(one.owner)] += speed_of(one) >= speed ? 1 : 0;
-        // Tasks in the domains of each number of adapters.
-        std::vector<std::int64_t> tasks(1 + *std::ranges::max_element(counts), 0);
-        for (std::size_t i = 0; i < counts.size(); ++i) tasks[counts[i]] += room.ring_tasks[i];
-        std::size_t channels = tasks.size();
-        std::int64_t sum = 0;
-        while (channels > 0 && sum < size) sum += tasks[--channels];
-        if (sum < size) continue;
-        const std::int64_t most = std::min(static_cast<std::int64_t>(channels), size / 2);
+        const std::int64_t most = most_channels(tasks_by_count(room, counts), size);
         best = std::max(best, speed * static_cast<double>(most));
     }
     return best;

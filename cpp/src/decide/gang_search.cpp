@@ -33,14 +33,9 @@ class Search {
   public:
     explicit Search(const GangSearchParams& params)
         : params_(params), exchanges_(exchanges_of(params.job, params.units, true)) {
-        const GangTopology& topology = *params.topology;
-        const GangRoom room =
-            gang_room(topology.machines, params.offers, params.levels->codes(), params.most);
+        const GangRoom room = room_of(params.offers);
         has_room_ = room.tasks.front().front() >= static_cast<std::int64_t>(params.units.tasks.size());
-        WorkMeter meter(params.stop);
-        if (has_room_)
-            least_ = least_seconds(topology.limits, room, params.levels->bound_class(), params.job,
-                                   params.units, params.machine_groups, meter);
+        if (has_room_) least_ = least_in(room);
     }
 
     GangFound run() const {
@@ -52,12 +47,26 @@ class Search {
     }
 
   private:
+    GangRoom room_of(const MachineOffers& offers) const {
+        return gang_room(params_.topology->machines, offers, params_.levels->codes(), params_.most);
+    }
+
+    Least least_in(const GangRoom& room) const {
+        WorkMeter meter(params_.stop);
+        return least_seconds(params_.topology->limits, room, params_.levels->bound_class(), params_.job,
+                             params_.units, params_.machine_groups, meter);
+    }
+
     GangFound among(const std::vector<Region>& regions) const {
         GangFound best;
         for (const Region& region : regions) {
-            best = faster(std::move(best), over(region));
-            const bool is_enough = params_.whole.empty() || is_proven(best) || params_.stop.time_is_up();
-            if (best.found && is_enough) break;
+            const bool is_all = region.machines.size() == params_.offers.machines.size();
+            const Least least = is_all ? least_ : least_in(room_of(region.offers(params_.offers)));
+            const bool may_be_faster = least.of_all * (1 + params_.slack) < best.seconds;
+            if (best.found && !may_be_faster) continue;
+            const double share = params_.whole.empty() ? 1.0 / static_cast<double>(regions.size()) : 1.0;
+            best = faster(std::move(best), over(region, least.of_whole, share));
+            if (best.found && (is_proven(best) || params_.stop.time_is_up())) break;
         }
         return best;
     }
@@ -72,10 +81,11 @@ class Search {
 
     std::size_t items() const { return index(params_.units.count()); }
 
-    GangFound over(const Region& region) const {
+    // The fastest mapping in a region, in which none takes less, by a share of the work.
+    GangFound over(const Region& region, double least, double share) const {
         const RegionTree tree(params_, region);
         if (tree.total_room() < static_cast<std::int64_t>(items())) return {};
-        const gang_mapping::GangResult found = mapped(tree);
+        const gang_mapping::GangResult found = mapped(tree, least, share);
         if (!found.found) return {};
         GangFound best{true, found.vertex_of, found.seconds};
         std::vector<std::int32_t> gpus = by_the_rule_for_machines(params_, best.gpus);
@@ -83,7 +93,7 @@ class Search {
         return best;
     }
 
-    gang_mapping::GangResult mapped(const RegionTree& tree) const {
+    gang_mapping::GangResult mapped(const RegionTree& tree, double least, double share) const {
         const bool is_in_one = !params_.whole.empty();  // such a region decides about nothing else
         const bool has_start = !params_.start.empty() && !is_in_one;
         const std::vector<std::int32_t> start = has_start ? tree.start() : std::vector<std::int32_t>{};
@@ -108,12 +118,12 @@ class Search {
         params.leaf_ends = tree.place_ends();
         params.places = tree.places();
         params.others = params_.others;
-        params.least_seconds = least_.of_whole;
-        params.work = work(tree);
+        params.least_seconds = least;
+        params.work = work(tree, share);
         return gang_mapping::map_gang(params);
     }
 
-    std::uint64_t work(const RegionTree& tree) const {
+    std::uint64_t work(const RegionTree& tree, double share) const {
         const std::size_t most = params_.others == nullptr ? kMostWork : kMostBesideOthers;
         std::size_t work = std::min(most, kWorkOfAnItem * items());
         if (items() <= kFewItems) {
@@ -121,7 +131,7 @@ class Search {
         } else if (tree.have_equal_room()) {
             work = std::min(work, kMostIfAlike);
         }
-        return static_cast<std::uint64_t>(params_.share * static_cast<double>(work));
+        return static_cast<std::uint64_t>(share * params_.share * static_cast<double>(work));
     }
 
     std::uint64_t moves() const {
