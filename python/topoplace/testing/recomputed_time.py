@@ -8,7 +8,7 @@ the GB/s of the rings that the library plans inside a machine or an NVLink domai
 from __future__ import annotations
 
 import math
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from itertools import pairwise, permutations
 from typing import Final, NamedTuple
@@ -79,8 +79,10 @@ class RecomputedTime:
         for adapter, rail in zip(self._adapter_of, ports.rails.tolist(), strict=True):
             self._rail_of[adapter] = min(rail, self._rail_of.get(adapter, rail))
         self._relays: dict[tuple[int, int], int] = {}
-        for gpu, key in enumerate(zip(*(one.tolist() for one in ports.relays), strict=True)):
-            self._relays.setdefault(key, gpu)
+        self._places = list(zip(*(one.tolist() for one in ports.relays), strict=True))
+        """With PXN, the NVSwitches and the rail of each GPU."""
+        for gpu, place in enumerate(self._places):
+            self._relays.setdefault(place, gpu)
         self._routes: dict[tuple[int, int], Sequence[int] | None] = {}
         self._gb_per_s: dict[tuple[bool, tuple[int, ...]], float] = {}
 
@@ -160,16 +162,16 @@ class RecomputedTime:
 
     def _relay(self, start: int, end: int) -> int | None:
         """Return the GPU of the sender's machine, on the receiver's rail, through which traffic goes with PXN."""
-        if not self._relays:
+        if not self._places or self._is_inside(start, end):
             return None
-        switches, rails = self._ports.relays
-        is_crossing = min(switches[start], switches[end]) >= 0 and switches[start] != switches[end]
-        if not is_crossing or rails[start] == rails[end] or self._is_inside(start, end):
+        (ours, here), (theirs, there) = self._places[start], self._places[end]
+        if any((ours < 0, theirs < 0, ours == theirs, here == there)):
             return None
-        relay = self._relays.get((int(switches[start]), int(rails[end])))
-        if relay is None or not self._is_inside(start, relay) or self._meeting(relay, end) is None:
-            return None
-        return relay
+        relay = self._relays.get((ours, there))
+        is_joined = (
+            relay is not None and self._is_inside(start, relay) and self._meeting(relay, end) is not None
+        )
+        return relay if is_joined else None
 
     def _is_inside(self, start: int, end: int) -> bool:
         """Return True if two GPUs meet before the network."""
@@ -192,18 +194,13 @@ class RecomputedTime:
             return None
         adapters = [self._adapters(part) for part in parts]
         count = min(map(len, adapters)) if len(parts) > 1 else 0
-        flows: list[Flow] = []
-        longest = 0.0
+        flows, longest = list(_between(adapters, count, carried, is_closed=one.kind != "broadcast")), 0.0
         for part, own in zip(parts, adapters, strict=True):
             inside = self._inside(one.kind, part, [adapter.leaves for adapter in own[:count]], carried)
             if inside is None:
                 return None
             flows += inside[0]
             longest = max(longest, inside[1])
-        steps = pairwise(adapters if one.kind == "broadcast" or not count else [*adapters, adapters[0]])
-        for ours, theirs in steps:
-            pairs = _paired(ours, theirs)[:count]
-            flows += [(here.leaves, there.enters, carried / count) for here, there in pairs]
         return flows, longest
 
     def _domain_of(self, gpu: int) -> Hashable:
@@ -264,17 +261,15 @@ class RecomputedTime:
             return [], 0.0
         rate = self._rate(kind, part)
         planned = carried / rate if rate else 0.0
-        if not self._passes_ports(part):
-            return [], planned
-        order, share = self._near(part), carried / max(1, len(leaving))
-        flows = [
-            (u, v, max(0.0, carried - leaving.count(u) * share)) for u, v in pairwise([*order, order[0]])
-        ]
+        flows = self._ring_of_ports(part, leaving, carried) if self._passes_ports(part) else []
         alone = self.seconds(Phase([(self.route(u, v), sent) for u, v, sent in flows if sent]))
-        if math.isinf(alone):
-            return None
         scale = planned / alone if 0 < planned < alone else 1.0
-        return [(u, v, sent * scale) for u, v, sent in flows], planned
+        return None if math.isinf(alone) else ([(u, v, sent * scale) for u, v, sent in flows], planned)
+
+    def _ring_of_ports(self, part: Sequence[int], leaving: Sequence[int], carried: float) -> list[Flow]:
+        order, share = self._near(part), carried / max(1, len(leaving))
+        steps = pairwise([*order, order[0]])
+        return [(u, v, max(0.0, carried - leaving.count(u) * share)) for u, v in steps]
 
 
 def _sent(one: Collective, gpus: Sequence[int]) -> Iterator[Flow]:
@@ -283,9 +278,8 @@ def _sent(one: Collective, gpus: Sequence[int]) -> Iterator[Flow]:
     gigabytes = one.gigabytes * _SENT[one.kind](n)
     if one.kind == "all_to_all":
         total = sum(one.shares)
-        parts = [one.gigabytes * share / total for share in one.shares] or [gigabytes] * n
-        part_of = dict(zip(gpus, parts, strict=True))
-        yield from ((u, v, part_of[v]) for u, v in permutations(gpus, 2) if part_of[v])
+        received = [one.gigabytes * share / total for share in one.shares] or [gigabytes] * n
+        yield from _sent_to_each(gpus, received)
         return
     yield from ((u, v, gigabytes) for u, v in pairwise(gpus))
     if one.kind == "send":
@@ -294,15 +288,38 @@ def _sent(one: Collective, gpus: Sequence[int]) -> Iterator[Flow]:
         yield gpus[-1], gpus[0], gigabytes
 
 
+def _sent_to_each(gpus: Sequence[int], received: Sequence[float]) -> Iterator[Flow]:
+    """Yield what each GPU sends to each other one; received: the GB that each gets from every other."""
+    part_of = dict(zip(gpus, received, strict=True))
+    return ((u, v, part_of[v]) for u, v in permutations(gpus, 2) if part_of[v])
+
+
+def _between(
+    adapters: Sequence[Sequence[_Adapter]], count: int, carried: float, *, is_closed: bool
+) -> Iterator[Flow]:
+    """Yield what `count` channels send from part to part, and from the last to the first if they are closed."""
+    for ours, theirs in pairwise([*adapters, *adapters[: is_closed and count > 0]]):
+        for here, there in _paired(ours, theirs)[:count]:
+            yield here.leaves, there.enters, carried / count
+
+
 def _paired(ours: Sequence[_Adapter], theirs: Sequence[_Adapter]) -> list[tuple[_Adapter, _Adapter]]:
     """Return pairs of adapters: first those of equal rail, rail by rail, then the others."""
-    found: list[tuple[_Adapter, _Adapter]] = []
-    for rail in sorted({one.rail for one in ours}):
-        same = ([one for one in side if one.rail == rail] for side in (ours, theirs))
-        found += zip(*same, strict=False)
-    left = [one for one in ours if all(one is not here for here, _ in found)]
-    right = [one for one in theirs if all(one is not there for _, there in found)]
-    return [*found, *zip(left, right, strict=False)]
+    here, there = _by_rail(ours), _by_rail(theirs)
+    same = [(one, there[place]) for place, one in here.items() if place in there]
+    left = [one for place, one in here.items() if place not in there]
+    right = [one for place, one in there.items() if place not in here]
+    return [*same, *zip(left, right, strict=False)]
+
+
+def _by_rail(adapters: Sequence[_Adapter]) -> dict[tuple[int, int], _Adapter]:
+    """Return sorted adapters by their rail and their number among those of this rail."""
+    seen: Counter[int] = Counter()
+    found: dict[tuple[int, int], _Adapter] = {}
+    for one in adapters:
+        found[one.rail, seen[one.rail]] = one
+        seen[one.rail] += 1
+    return found
 
 
 def recomputed_time(topology: Topology, rates: Rates | str | None) -> RecomputedTime:

@@ -1,4 +1,15 @@
-"""Checks of one decision of `least-time`: its times, bound and proof, recomputed without the code that decides."""
+"""Checks of one decision of `least-time`: its times, bound and proof, recomputed without the code that decides.
+
+The clauses, in this order:
+
+- All of `check_placement`: the GPUs can be had, requirements and groups are met, shares fit the hosts, scores of links
+  are true.
+- `time`, `times` and the score communication_time are those of `RecomputedTime`.
+- `bound` is not above the time, and `optimal` claims no more than the bound says.
+- If there are few orders of free GPUs, no placement is below `bound`, and none is faster by more than the slack than
+  one that is `optimal`. Only policies that state the score communication_time claim this: others minimise something
+  else.
+"""
 
 from __future__ import annotations
 
@@ -19,9 +30,12 @@ from topoplace.testing.recomputed_time import RecomputedTime, recomputed_time
 if TYPE_CHECKING:
     from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
 
-MOST_ORDERS: Final = 2_000
+TIME: Final = "communication_time"
+"""The score of policies that minimise the time."""
+SLACK: Final = 0.01
+"""The share by which times count as equal, unless a policy says otherwise."""
+_MOST_ORDERS: Final = 2_000
 _ROUNDING: Final = 1e-8
-_SCORE: Final = "communication_time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,20 +60,11 @@ def verify_decision(
     job: JobGraph,
     cluster: Cluster,
     *,
-    slack: float = 0.01,
-    most_orders: int = MOST_ORDERS,
+    slack: float = SLACK,
+    most_orders: int = _MOST_ORDERS,
     model: EffectiveBandwidth | None = None,
 ) -> Verified:
-    """Check a placement that a policy decided for a job on a cluster, and what it says of its time; change nothing.
-
-    These clauses are checked:
-    - All of `check_placement`: the GPUs can be had, requirements and groups are met, shares fit the hosts, scores of
-      links are true.
-    - `time`, `times` and the score communication_time are those of `RecomputedTime`.
-    - `bound` is not above the time, and `optimal` claims no more than the bound says.
-    - If there are few orders of free GPUs, no placement is below `bound`, and none is faster by more than `slack` than
-      one that is `optimal`. Only policies that state the score communication_time claim this: others minimise something
-      else.
+    """Check a placement that a policy decided for a job, and what it says of its time; change nothing.
 
     Args:
         slack: The share by which times count as equal to the policy.
@@ -67,49 +72,53 @@ def verify_decision(
         model: As for `check_placement`.
 
     Raises:
-        AssertionError: Says which clause is broken.
+        AssertionError: Says which clause is broken; the module lists them.
         ValueError: Names a wrong argument.
     """
-    for given, kind, name in (
-        (placement, Placement, "placement"),
-        (job, JobGraph, "job"),
-        (cluster, Cluster, "cluster"),
-    ):
-        _checks.instance(given, kind, name, ValueError)
+    _checks.instance(placement, Placement, "placement", ValueError)
+    _checks.instance(job, JobGraph, "job", ValueError)
+    _checks.instance(cluster, Cluster, "cluster", ValueError)
     _checks.real(slack, "slack", ValueError, high=1.0)
     _checks.integer(most_orders, "most_orders", ValueError, low=0, high=10**9)
     check_placement(placement, job, cluster, model)
     clock = recomputed_time(cluster.topology, placement.rates)
     by_dimension = clock.by_dimension(job, placement.gpus)
     seconds = math.fsum(by_dimension.values())
-    for faults in (_time_faults(placement, job, by_dimension), _claim_faults(placement, seconds, slack)):
-        if fault := next(faults, None):
-            raise AssertionError(fault)
-    reason = _why_not_tried(placement, job, cluster, most_orders)
-    if reason:
+    _require_none(_time_faults(placement, job, by_dimension))
+    _require_none(_claim_faults(placement, seconds, slack))
+    if reason := _why_not_tried(placement, job, cluster, most_orders):
         return Verified(by_dimension, None, (f"no placement is faster: {reason}",))
     fastest, gpus = _fastest(placement, seconds, job, cluster, clock)
-    if fault := next(_faults_beside(placement, fastest, slack), None):
-        raise AssertionError(f"{fault}, but {gpus} takes {fastest:g} s and {placement.gpus} {seconds:g} s")
+    beside = f", but {gpus} takes {fastest:g} s and {placement.gpus} {seconds:g} s"
+    _require_none(fault + beside for fault in _faults_beside(placement, fastest, slack))
     return Verified(by_dimension, fastest)
+
+
+def _require_none(faults: Iterator[str]) -> None:
+    if fault := next(faults, None):
+        raise AssertionError(fault)
 
 
 def _time_faults(placement: Placement, job: JobGraph, true: Mapping[str, float]) -> Iterator[str]:
     seconds = math.fsum(true.values())
-    stated = {_SCORE: placement.scores[_SCORE]} if _SCORE in placement.scores else {}
+    stated = {TIME: placement.scores[TIME]} if TIME in placement.scores else {}
     if placement.job is not None:
-        if placement.job != job:
-            yield f"the placement is of the job {placement.job.name!r} of {placement.job.num_tasks}"
         stated["time"] = placement.time
-        times = placement.times
-        if times.keys() != true.keys():
-            yield f"states times of {list(times)}, where the dimensions are {list(true)}"
-        for name in true:
-            if not _is_close(times[name], true[name]):
-                yield f"states times[{name!r}] = {times[name]:g} on {placement.gpus}, where it is {true[name]:g}"
+        yield from _job_faults(placement, job, true)
     for name, value in stated.items():
         if not _is_close(value, seconds):
             yield f"states {name} {value:g} on {placement.gpus}, where it is {seconds:g}"
+
+
+def _job_faults(placement: Placement, job: JobGraph, true: Mapping[str, float]) -> Iterator[str]:
+    if placement.job is not None and placement.job != job:
+        yield f"the placement is of the job {placement.job.name!r} of {placement.job.num_tasks}"
+    times = placement.times
+    if times.keys() != true.keys():
+        yield f"states times of {list(times)}, where the dimensions are {list(true)}"
+    for name in true:
+        if not _is_close(times[name], true[name]):
+            yield f"states times[{name!r}] = {times[name]:g} on {placement.gpus}, where it is {true[name]:g}"
 
 
 def _is_close(stated: float, true: float) -> bool:
@@ -130,11 +139,11 @@ def _faults_beside(placement: Placement, fastest: float, slack: float) -> Iterat
     """Yield what a placement says that is not true beside the fastest one."""
     if placement.bound is not None and placement.bound > fastest * (1 + _ROUNDING):
         yield f"bound = {placement.bound:g}"
-    minimises_time = _SCORE in placement.scores
+    minimises_time = TIME in placement.scores
     if (
         placement.optimal
         and minimises_time
-        and placement.scores[_SCORE] > fastest * (1 + slack) * (1 + _ROUNDING)
+        and placement.scores[TIME] > fastest * (1 + slack) * (1 + _ROUNDING)
     ):
         yield "optimal = True"
 
