@@ -4,174 +4,23 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise, permutations
+from itertools import permutations
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import assume, given
 
 import topoplace as tp
-from fair_sharing import Phase, phase_seconds
-from topoplace.collective import all_reduce_bandwidth, ring_bandwidth
+from fair_sharing import phase_seconds
+from topoplace.collective import ring_bandwidth
 from topoplace.jobs.collectives import KINDS
-from topoplace.objectives.communication import RING_KINDS, communication_time
+from topoplace.objectives.communication import communication_time
+from topoplace.testing.recomputed_time import Phase, recomputed_time
 from topoplace.testing.strategies import cluster_topologies, job_graphs, topologies
 from topoplace.topology.links.link_kinds import LinkKind
 from topoplace.topology.ports import Ports
-
-SHARES = {
-    "all_reduce": lambda n: 2 * (n - 1) / n,
-    "all_gather": lambda n: (n - 1) / n,
-    "reduce_scatter": lambda n: (n - 1) / n,
-    "broadcast": lambda n: 1.0,
-    "all_to_all": lambda n: 1 / n,
-    "send": lambda n: 1 / 2,
-}
-"""The GB from a task to the next one, or to each other one, for a collective of 1 GB among n tasks."""
-
-
-def sent(collective: tp.Collective, gpus: list[int]) -> Iterator[tuple[int, int, float]]:
-    """Yield (from, to, GB) of all that the tasks of a collective send, on `gpus` in their order."""
-    n = len(gpus)
-    gigabytes = collective.gigabytes * SHARES[collective.kind](n)
-    if collective.kind == "all_to_all":
-        total = sum(collective.shares)
-        parts = [collective.gigabytes * one / total for one in collective.shares] or [gigabytes] * n
-        part_of = dict(zip(gpus, parts, strict=True))
-        yield from ((u, v, part_of[v]) for u, v in permutations(gpus, 2) if part_of[v])
-    elif collective.kind == "send":
-        for u, v in pairwise(gpus):
-            yield from ((u, v, gigabytes), (v, u, gigabytes))
-    elif collective.kind == "broadcast":
-        yield from ((u, v, gigabytes) for u, v in pairwise(gpus))
-    else:
-        yield from ((gpus[i], gpus[(i + 1) % n], gigabytes) for i in range(n))
-
-
-Flow = tuple[int, int, float]
-
-
-def phases_of(
-    job: tp.JobGraph, placed: Sequence[int], topology: tp.Topology, planned: bool
-) -> dict[str, Phase]:
-    """Return the flows of each dimension of a job on these GPUs, and the seconds of its slowest rings."""
-    ports = topology.derived(Ports)
-    flows: dict[str, list[tuple[Sequence[int] | None, float]]] = defaultdict(list)
-    rings: dict[str, float] = defaultdict(float)
-    for one in job.collectives:
-        gpus, passing = [placed[task] for task in one.tasks], flows[one.dimension]
-        found, seconds = (
-            channels(one, gpus, topology) if planned and one.kind in RING_KINDS else (sent(one, gpus), 0.0)
-        )
-        rings[one.dimension] = max(rings[one.dimension], seconds)
-        passing += [(ports.network.route(u, v), gigabytes) for u, v, gigabytes in found]
-    return {dimension: Phase(passing, rings[dimension]) for dimension, passing in flows.items()}
-
-
-def domain_of(topology: tp.Topology, gpu: int) -> tuple[str, int]:
-    """Return what joins a GPU to others by rings of its own: its NVLink domain, or its machine."""
-    machine = int(topology.machine_of[gpu])
-    codes = [level.codes[machine] for level in topology.levels if level.kind is LinkKind.NVSWITCH]
-    return ("domain", int(codes[-1])) if codes and codes[-1] >= 0 else ("machine", machine)
-
-
-def channels(one: tp.Collective, gpus: list[int], topology: tp.Topology) -> tuple[list[Flow], float]:
-    """Return what the rings of a collective send, by the rule alone, and the seconds of those inside domains."""
-    adapters = topology.derived(Ports).adapters
-    gigabytes = one.gigabytes * SHARES[one.kind](len(gpus))
-    parts: dict[tuple[str, int], list[int]] = {}
-    for gpu in gpus:
-        parts.setdefault(domain_of(topology, gpu), []).append(gpu)
-    listed = list(parts.values())
-    if len(listed) > 1 and (adapters[gpus] < 0).any():
-        return list(sent(one, gpus)), 0.0
-    count = min(len(set(adapters[part].tolist())) for part in listed) if len(listed) > 1 else 0
-    found: list[Flow] = []
-    seconds = 0.0
-    ends = [adapter_ends(part, topology) for part in listed]
-    for part, own in zip(listed, ends, strict=True):
-        if len(part) > 1:
-            inside, longest = rings_inside(one.kind, part, own[:count], gigabytes, topology)
-            found += inside
-            seconds = max(seconds, longest)
-    for i in range(len(listed) if count and one.kind != "broadcast" else len(listed) - 1):
-        pairs = paired(ends[i], ends[(i + 1) % len(listed)])[:count]
-        found += [(here[2], there[1], gigabytes / count) for here, there in pairs]
-    return found, seconds
-
-
-def by_ports(part: list[int], topology: tp.Topology) -> bool:
-    """Return True if the rings among these GPUs, in one domain, pass ports, or nothing is known of them."""
-    ports = topology.derived(Ports)
-    switches = {int(ports.switches[gpu]) for gpu in part}
-    is_switched = domain_of(topology, part[0])[0] == "domain" or (len(switches) == 1 and switches != {-1})
-    return not ring_bandwidth(topology, part) or not (is_switched or ports.has_links[part].any())
-
-
-def adapter_ends(part: list[int], topology: tp.Topology) -> list[tuple[int, int, int]]:
-    """Return (rail, GPU where channels come in, GPU where they go out) of each adapter, by rail and machine."""
-    ports = topology.derived(Ports)
-    users: dict[int, list[int]] = {}
-    in_order = (
-        sorted(part, key=ports.near_order.__getitem__) if len(part) > 1 and by_ports(part, topology) else part
-    )
-    for gpu in in_order:
-        users.setdefault(int(ports.adapters[gpu]), []).append(gpu)
-    found = []
-    for adapter, gpus in users.items():
-        rail = min(
-            int(ports.rails[gpu]) for gpu in range(topology.num_gpus) if ports.adapters[gpu] == adapter
-        )
-        is_inside = len(part) > 1 and by_ports(part, topology)
-        found.append((rail, int(topology.machine_of[gpus[0]]), gpus[0], gpus[-1] if is_inside else gpus[0]))
-    return [(rail, first, last) for rail, _, first, last in sorted(found)]
-
-
-def paired(ours: list[tuple[int, int, int]], theirs: list[tuple[int, int, int]]) -> list[tuple[Flow, Flow]]:
-    """Return pairs of adapters: those of equal rail in the order of their rails, then the others."""
-    found, left, right = [], list(ours), list(theirs)
-    for rail in sorted({one[0] for one in ours}):
-        same = zip([x for x in ours if x[0] == rail], [y for y in theirs if y[0] == rail], strict=False)
-        found += list(same)
-    for x, y in found:
-        left.remove(x)
-        right.remove(y)
-    return [*found, *zip(left, right, strict=False)]
-
-
-def rings_inside(
-    kind: str, part: list[int], ends: list[tuple[int, int, int]], gigabytes: float, topology: tp.Topology
-) -> tuple[list[Flow], float]:
-    """Return the flows of rings inside a domain, which take as long as planned at the most, and those seconds."""
-    ports = topology.derived(Ports)
-    rate = (all_reduce_bandwidth if kind == "all_reduce" else ring_bandwidth)(topology, part)
-    planned = gigabytes / rate if rate else 0.0
-    if not by_ports(part, topology):
-        return [], planned
-    order = sorted(part, key=ports.near_order.__getitem__)
-    leaving = [last for _, _, last in ends]
-    flows = [
-        (
-            u,
-            order[(i + 1) % len(order)],
-            max(0.0, gigabytes - leaving.count(u) * gigabytes / (len(ends) or 1)),
-        )
-        for i, u in enumerate(order)
-    ]
-    loads: dict[int, float] = defaultdict(float)
-    for u, v, amount in flows:
-        for hop in ports.network.route(u, v) or ():
-            loads[hop] += amount
-    seconds = {hop: _seconds(amount, float(ports.gb_per_s[hop // 2])) for hop, amount in loads.items()}
-    alone = max(seconds.values(), default=0.0)
-    scale = planned / alone if 0 < planned < alone < math.inf else 1.0
-    return [(u, v, amount * scale) for u, v, amount in flows], planned
-
-
-def _seconds(gigabytes: float, gb_per_s: float) -> float:
-    return gigabytes / gb_per_s if gb_per_s else math.inf if gigabytes else 0.0
 
 
 def expected(
@@ -182,20 +31,18 @@ def expected(
     others: Sequence[tuple[tp.JobGraph, Sequence[int]]] = (),
 ) -> dict[str, float]:
     """Return the seconds of each dimension by the definition, beside other jobs on their GPUs."""
-    ports = topology.derived(Ports)
+    clock = recomputed_time(topology, None)
     there: dict[int, list[float]] = defaultdict(list)
     for other, gpus in others:
-        for phase in phases_of(other, gpus, topology, planned).values():
+        for phase in clock.phases(other, gpus, planned=planned).values():
             for hop, amounts in _by_hop(phase).items():
                 there[hop] += amounts
     longest: dict[str, float] = {}
-    for dimension, phase in phases_of(job, placed, topology, planned).items():
-        has_paths = all(hops is not None for hops, _ in phase.flows)
-        longest[dimension] = phase.at_least if has_paths else math.inf
+    for dimension, phase in clock.phases(job, placed, planned=planned).items():
+        longest[dimension] = clock.seconds(phase)
         for hop, amounts in _by_hop(phase).items():
-            speed = float(ports.gb_per_s[hop // 2])
             gigabytes = sum(min(one, max(amounts)) for one in [*amounts, *there[hop]])
-            longest[dimension] = max(longest[dimension], _seconds(gigabytes, speed))
+            longest[dimension] = max(longest[dimension], clock.seconds_on(hop, gigabytes))
     return longest
 
 
@@ -211,8 +58,8 @@ def shared_fairly(
     jobs: Sequence[tuple[tp.JobGraph, Sequence[int]]], topology: tp.Topology, planned: bool
 ) -> dict[str, float]:
     """Return the seconds of each dimension of the first job, if all jobs begin at once, by exact fractions."""
-    ports = topology.derived(Ports)
-    phases = [phases_of(job, placed, topology, planned) for job, placed in jobs]
+    ports, clock = topology.derived(Ports), recomputed_time(topology, None)
+    phases = [clock.phases(job, placed, planned=planned) for job, placed in jobs]
     speeds = {hop: float(ports.gb_per_s[hop // 2]) for hop in range(2 * len(ports.gb_per_s))}
     seconds = phase_seconds([list(one.values()) for one in phases], speeds)[0]
     own = phases[0]

@@ -7,16 +7,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import NamedTuple
 
-
-class Phase(NamedTuple):
-    """Flows that begin together."""
-
-    flows: Sequence[tuple[Sequence[int] | None, float]]
-    """The hops and the GB of each flow; None without a path."""
-    at_least: float = 0.0
-    """Seconds until the next phase of the job can begin."""
+from topoplace.testing.recomputed_time import Phase
 
 
 @dataclass

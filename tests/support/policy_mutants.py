@@ -291,6 +291,16 @@ class StatesOldCosts(TopoAware):
         return {**super().scores(details), "communication_cost": 20.0}
 
 
+class StatesHalfOfTheTime(Correct):
+    def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
+        return replace(placement, scores={**placement.scores, "communication_time": placement.time / 2})
+
+
+class BoundsTooHigh(Correct):
+    def change(self, placement: tp.Placement, job: Job, cluster: Cluster) -> tp.Placement:
+        return replace(placement, bound=2 * placement.time)
+
+
 class HidesRemoteGpus(RQueue):
     def search(
         self, job: Job, needs: NodeNeeds, view: ClusterView, avoid: frozenset[int] = frozenset()
@@ -482,6 +492,8 @@ MUTANTS: dict[type[tp.Policy], str] = {
     MapsTasksBadly: "optimal = True for",
     ProvesNothing: "optimal = True for",
     Flatters: "states preserved_bandwidth",
+    StatesHalfOfTheTime: "states communication_time .* where it is",
+    BoundsTooHigh: "bound = .* is above the time",
     StatesOldCosts: "states communication_cost 20",
     HidesRemoteGpus: "but remote = ",
     SharesDoNotAddUp: "the host shares add up to 1 CPUs, the job needs",

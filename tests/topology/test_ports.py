@@ -199,6 +199,12 @@ def test_nvlink_domains_of_several_machines() -> None:
     assert lowest(topology, 1, 4) == 50
 
 
+def test_without_a_network_traffic_passes_each_port_once() -> None:
+    apart = tp.Topology.cluster(box(), 2, network=0.0)
+    assert names(apart, 0, 1) == ["PCIe link of GPU 0", "PCIe link of GPU 1"]
+    assert names(apart, 0, 2) == []
+
+
 def test_machines_in_no_domain_meet_above() -> None:
     topology = joined(box(), 3, level("leaf", "00-"), network=20.0)
     assert names(topology, 0, 2) == own_ports(0, 0) + own_ports(2, 0)

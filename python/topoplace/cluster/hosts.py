@@ -286,12 +286,13 @@ def tasks_hosted(job: JobGraph, free: Ints, *, at_best: bool) -> Ints:
     free: (m, 2 or more) free thousandths of CPUs and MB of each machine; below 0 on a machine that accepts no
     processes. For less than the whole job, each task counts as one process, and tasks with more CPUs than others count
     first. The number may therefore be too small for other tasks of the job. at_best: True counts tasks with more CPUs
-    last, so that the number is never too small.
+    last, and rounds memory down, so that the number is never too small.
     """
     size = job.num_tasks
     units, unit = shared_cpus(job)
     each, more = divmod(units, size)
-    memory_each = megabytes((job.memory_gb or 0.0) / size)
+    memory_gb = (job.memory_gb or 0.0) / size
+    memory_each = int(memory_gb * 1000) if at_best else megabytes(memory_gb)
     some = np.full(len(free), size - 1, dtype=np.int64)
     if each or more:
         free_units = free[:, 0] // unit

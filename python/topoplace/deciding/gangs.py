@@ -15,7 +15,6 @@ from topoplace.deciding import bounds, ranked_sets
 from topoplace.deciding.gang_topology import GangLevels, topology_of_gangs
 from topoplace.deciding.machine_tree import (
     chain_of,
-    gpus_of,
     has_narrow_uplinks,
     others_on_uplinks,
     rooms_of,
@@ -230,8 +229,12 @@ def _divider(request: JobRequest, limits: bounds.MachineLimits, offers: Offers, 
     """Return what divides a job among the offered machines."""
     from topoplace.deciding.divisions import Divider
 
-    usable = np.zeros(view.cluster.topology.num_gpus, np.bool_)
-    usable[gpus_of(request, offers, view)] = True
+    topology = view.cluster.topology
+    usable = np.zeros(topology.num_gpus, np.bool_)
+    in_order = np.argsort(topology.machine_of, kind="stable")
+    firsts = np.searchsorted(topology.machine_of[in_order], offers.machines)
+    for mask, places in offers.by_usable():
+        usable[in_order[firsts[places, None] + list(members(mask))]] = True
     most = np.zeros(view.classes.num_machines, np.int64)
     most[offers.machines] = np.minimum(offers.sizes, 1 if request.anti_affine else request.size)
     return Divider(limits, usable, most)

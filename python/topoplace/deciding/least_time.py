@@ -17,6 +17,7 @@ from topoplace.cluster.cluster import Cluster
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.deciding import bounds, ranked_sets, waiting
 from topoplace.engine import one_maker
+from topoplace.engine.admission import has_exact_room
 from topoplace.engine.gangs.rules import allowed_splits, has_domain
 from topoplace.engine.gangs.splits import nearest
 from topoplace.engine.machine_policy import Evaluation, MachinePolicy, placed_on
@@ -512,8 +513,9 @@ class LeastTime(MachinePolicy):
                 compact=self.compact,
             )
         if mapped is not None and (found := self.evaluate(request, mapped.gpus, view)):
-            # Otherwise, machines with more memory may be faster.
-            if most_memory_gb == request.memory_limits[-1]:
+            # Otherwise, machines with more memory may be faster, or have room for tasks that need fewer CPUs.
+            is_all = most_memory_gb == request.memory_limits[-1]
+            if is_all and has_exact_room(request.job, view.cluster):
                 seconds = found.details.seconds
                 longest = max(seconds, -found.utility)  # beside others, it may take longer than it says
                 optimal = 0 < seconds <= longest <= mapped.least_seconds * (1 + _ROUNDING)

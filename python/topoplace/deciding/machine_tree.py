@@ -95,10 +95,3 @@ def unit_of_tasks(units: Ints) -> Ints:
     unit_of = np.empty(units.size, np.int64)
     unit_of[units] = np.arange(len(units))[:, None]
     return unit_of
-
-
-def gpus_of(request: JobRequest, offers: Offers, view: ClusterView) -> Ints:
-    """Return the GPUs that machines offer, as many of each as it may have tasks."""
-    codes = [level.codes for level in chain_of(request, view)[:0:-1]]
-    machines = view.cluster.topology.derived(gang_machines)
-    return _core.gang_tree(machines, offers.native, codes)[-1].astype(np.int64)

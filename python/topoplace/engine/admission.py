@@ -187,6 +187,16 @@ def tasks_per_machine(job: JobGraph, hosts: Hosts, *, idle: bool = False) -> Lim
     return limits
 
 
+def has_exact_room(job: JobGraph, cluster: Cluster) -> bool:
+    """Return True if no tasks of the job would fit where `tasks_per_machine` says that they do not."""
+    if not (cluster.hosts.resources and job.num_tasks and needs_hosts(job)):
+        return True
+    gpus = np.bincount(cluster.topology.machine_of)
+    rooms = (tasks_hosted(job, cluster.hosts.free, at_best=at_best) for at_best in (True, False))
+    most, sure = (np.minimum(room, gpus) for room in rooms)
+    return bool((most == sure).all())
+
+
 def suits_of(job: JobGraph, most_memory_gb: float = math.inf) -> Callable[[Gpu], bool]:
     """Return a function that is True for a GPU whose model, memory and MIG profiles suit `job`, within the limit.
 

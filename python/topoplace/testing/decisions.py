@@ -16,6 +16,7 @@ from topoplace.placement import Placement, Refusal
 from topoplace.testing.answers import explained_text, placed_text, plan_text, queue_of, refused_text
 from topoplace.testing.placements import check_placement, gpu_fault
 from topoplace.testing.reference import better_placement, num_orders
+from topoplace.testing.verified import SLACK, TIME, verify_decision
 
 if TYPE_CHECKING:
     from topoplace.cluster.cluster import Cluster
@@ -26,6 +27,8 @@ PolicyFactory = Callable[[], Policy]
 _Answer = TypeVar("_Answer")
 _MOST_ORDERS: Final = 2000
 """Limit on the orders of GPUs to try in the check of a claim to be optimal."""
+_MOST_TIMED_ORDERS: Final = 500
+"""Limit on those whose communication time is computed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,12 +174,19 @@ class DecisionCheck:
         for candidate in candidates:
             self._check_placement(candidate)
         if placement is not None:
+            self._check_placement(placement, _MOST_TIMED_ORDERS)
             self._check_optimal(placement)
         return explained
 
-    def _check_placement(self, placement: Placement) -> None:
+    def _check_placement(self, placement: Placement, most_orders: int = 0) -> None:
+        """Check a placement, and what it states of its time; most_orders: up to which all are tried for that."""
+        case, model = (placement, self.job, self.cluster), effective_model(self.policy)
         try:
-            check_placement(placement, self.job, self.cluster, effective_model(self.policy))
+            if placement.bound is None and TIME not in placement.scores:
+                check_placement(*case, model)
+            else:
+                slack = float(getattr(self.policy, "slack", SLACK))
+                verify_decision(*case, slack=slack, most_orders=most_orders, model=model)
         except AssertionError as error:
             kind = AssertionError if gpu_fault(placement, self.job, self.cluster) else LighterFaultError
             raise kind(f"{self.where}: {error}") from None

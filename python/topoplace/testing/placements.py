@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
@@ -100,6 +101,7 @@ def _requirement_faults(placement: Placement, job: JobGraph, cluster: Cluster) -
         yield f"anti_affinity, but on {machines}"
     yield from gang_faults(placement.gpus, job, topology)
     yield from group_faults(placement.gpus, job, topology)
+    yield from _balance_faults(placement.gpus, job, cluster)
     if job.min_utility and "utility" not in placement.scores:
         yield f"min_utility = {job.min_utility:g}, but the placement does not state the score 'utility'"
     if (job.memory_bandwidth or 0.0) >= MOST_MEMORY_BANDWIDTH:
@@ -148,6 +150,31 @@ def group_faults(gpus: Sequence[int], job: JobGraph, topology: Topology) -> Iter
             continue
         if len(where) > 1 or None in where:
             yield f"tasks {group.tasks} within one {group.within}, but on machines {machines}"
+
+
+def _balance_faults(gpus: Sequence[int], job: JobGraph, cluster: Cluster) -> Iterator[str]:
+    """Yield where a job that only asks to be balanced is uneven, or in more domains than it needs.
+
+    Jobs with stated collectives may be so, as policies keep the groups of a dimension whole.
+    """
+    machine_of: list[int] = cluster.topology.machine_of.tolist()
+    is_alone = len({machine_of[gpu] for gpu in gpus}) == 1
+    if tuple(job.requirements) != ("balanced",) or job.stated_collectives or is_alone:
+        return
+    numbers = range(cluster.topology.num_machines)
+    domains: Sequence[int | str | None] = numbers
+    if job.balanced != MACHINE:
+        domains = _domains_of(numbers, job.balanced, cluster.topology)
+    if None in domains:
+        return
+    room = Counter([domains[machine_of[gpu]] for gpu in able_gpus(job, cluster)])
+    used = Counter([domains[machine_of[gpu]] for gpu in gpus])
+    where = ", ".join(f"{used[domain]} of {room[domain]} in {domain}" for domain in used)
+    if sum(sorted(room.values())[::-1][: len(used) - 1]) >= len(gpus):
+        yield f"balanced = {job.balanced!r}, but on more domains than needed: {where}"
+    least = min((used[domain] for domain in used if room[domain] > used[domain]), default=len(gpus))
+    if max(used.values()) - least > 1:
+        yield f"balanced = {job.balanced!r}, but uneven: {where}"
 
 
 def _unknown_levels(job: JobGraph, topology: Topology) -> Iterator[str]:

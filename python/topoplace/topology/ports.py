@@ -88,22 +88,29 @@ class Ports:
         self._num_machines = topology.num_machines
         levels = [*self._tiles.levels, *fabric.levels]
         levels.sort(key=lambda level: level.segment)
+        self.levels: tuple[PortLevel, ...] = tuple(levels)
+        """The levels at which GPUs meet, the nearest first."""
+        self.entries: tuple[Ints, ...] = tuple(self._tiles.entries)
+        """(n,) the port by which each GPU enters each segment; -1 for none."""
         self.gb_per_s: Reals = np.concatenate([self._tiles.gb_per_s, np.array(fabric.gb_per_s)])
         """(p,) GB/s of each port in one direction."""
         self.near_order = self._tiles.near_order
         """(n,) the place of each GPU on its machine if near ones follow each other."""
         self.has_relays = any(level.pxn for level in topology.levels)
         """True if some traffic leaves a machine by the adapter of another GPU (PXN)."""
-        group, lane = fabric.relays() if self.has_relays else ((), ())
+        group, lane = self.relays = fabric.relays() if self.has_relays else (np.empty(0, np.int64),) * 2
+        """With PXN, (n,) the lowest GPU on the NVSwitches of each GPU, -1 for none, and (n,) all rails; else empty."""
         is_tiled = topology.tiling is not None
         self.adapters, links = self._tiles.entries[_ADAPTERS], self._tiles.entries[_PCIE]
-        self._access = links if is_tiled else np.full_like(links, _NONE)
         """(n,) the port of each GPU's network adapter; -1 without one."""
+        self.access: Ints = links if is_tiled else np.full_like(links, _NONE)
+        """(n,) the PCIe port that each GPU's traffic passes to its network adapter; -1 for none."""
         self.switches = self._tiles.levels[0].domain
         """(n,) the lowest GPU of its machine that shares NVSwitches with each GPU; -1 without any."""
         self.rails: NDArray[np.int64] = fabric.rails
         """(n,) the rail of each GPU; its number on its machine where none is stated."""
-        ends, slower = self._tiles.links
+        ends, slower = self.links = self._tiles.links
+        """(k, 3) two GPUs and the port between them, and (k,) whether traffic also passes their usual route."""
         self.has_links = np.zeros(topology.num_gpus, bool)
         """(n,) whether a GPU has a direct link."""
         self.has_links[ends[slower == 0, :2]] = True
@@ -115,7 +122,7 @@ class Ports:
             np.array([level.uplink for level in levels]),
             ends,
             slower,
-            self._access if is_tiled else (),
+            self.access if levels[-1].segment == _ADAPTERS else (),  # of the last segment there is
             group,
             lane,
         )
@@ -167,7 +174,7 @@ class Ports:
     @cached_property
     def ways_out(self) -> Reals:
         """Return (n,) GB/s of each GPU into the network, over its PCIe link and adapter; 0 without an adapter."""
-        links = np.where(self._access >= 0, self._speeds_of(self._access), np.inf)
+        links = np.where(self.access >= 0, self._speeds_of(self.access), np.inf)
         return np.minimum(self._speeds_of(self.adapters), links)
 
     def _speeds_of(self, ports: Ints) -> Reals:
@@ -184,24 +191,24 @@ class Ports:
         """Return the largest GB/s of all ports of one GPU together: its links and its entries into segments."""
         if not len(self.gb_per_s):
             return 0.0
-        ends = self._tiles.links[0]
+        ends = self.links[0]
         sums = np.zeros(len(self._machine_of))
         for column in (0, 1):
             np.add.at(sums, ends[:, column], self.gb_per_s[ends[:, 2]])
-        for ports in self._tiles.entries:
+        for ports in self.entries:
             sums[ports >= 0] += self.gb_per_s[ports[ports >= 0]]
         return float(sums.max(initial=0.0))
 
     @cached_property
     def join_machines(self) -> bool:
         """Return True if GPUs of different machines have direct links."""
-        machines = self._machine_of[self._tiles.links[0][:, :2]]
+        machines = self._machine_of[self.links[0][:, :2]]
         return bool((machines[:, 0] != machines[:, 1]).any())
 
     @cached_property
     def of_one_gpu(self) -> NDArray[np.bool_]:
         """Return (p,) True for each port by which exactly one GPU enters a segment."""
-        entries = np.concatenate(self._tiles.entries)
+        entries = np.concatenate(self.entries)
         found: NDArray[np.bool_] = np.bincount(entries[entries >= 0], minlength=len(self.gb_per_s)) == 1
         return found
 
@@ -229,7 +236,7 @@ class Ports:
         return self._of_domains[number - len(self._tiles.gb_per_s)] if inside is None else inside
 
 
-class _Level(NamedTuple):
+class PortLevel(NamedTuple):
     """A level of the network of ports; see `PortNetwork`."""
 
     segment: int
@@ -419,7 +426,7 @@ class _Tiles:
         self.entries = [tiled([part.entries[i] for part in parts], self._first_ports) for i in range(3)]
         self.near_order = np.concatenate([part.near_order for part in parts])[place]
         self.levels = [
-            _Level(
+            PortLevel(
                 _SWITCHES,
                 tiled([part.switches for part in parts], self._firsts),
                 np.full(len(place), _NONE, np.int32),
@@ -428,7 +435,7 @@ class _Tiles:
         for rank in range(len(PATH_KINDS)):
             domain = tiled([part.domains[rank] for part in parts], self._firsts)
             uplink = tiled([part.uplinks[rank] for part in parts], self._first_ports)
-            self.levels.append(_Level(_PCIE, domain, uplink))
+            self.levels.append(PortLevel(_PCIE, domain, uplink))
 
     @property
     def links(self) -> tuple[Ints, NDArray[np.uint8]]:
@@ -470,20 +477,20 @@ class _FabricPorts:
         self._topology, self._tiles = topology, tiles
         self.gb_per_s: list[float] = []
         self.ports: list[Port] = []
-        self.levels: list[_Level] = []
+        self.levels: list[PortLevel] = []
         self.uplinks: dict[str, Ints] = {}
         """(n,) the port of each GPU's domain, by level."""
         if topology.tiling is not None:
             self._nothing = np.full(topology.num_gpus, _NONE, np.int32)
             for level in switched_levels(topology):
                 codes = level.codes[topology.machine_of].astype(np.int32)
-                self.levels.append(_Level(_SWITCHES, codes, self._nothing))
+                self.levels.append(PortLevel(_SWITCHES, codes, self._nothing))
             self._add_machines()
             for number, level in enumerate(topology.levels):
                 self._add_level(level, self._above(number))
         if topology.network > 0 or topology.tiling is None:
             around = np.zeros(topology.num_gpus, np.int32)
-            self.levels.append(_Level(_ADAPTERS, around, np.full_like(around, _NONE)))
+            self.levels.append(PortLevel(_ADAPTERS, around, np.full_like(around, _NONE)))
 
     def _above(self, number: int) -> _Above:
         """Return what the next level of the network above one, given by number, carries of each machine's traffic."""
@@ -513,13 +520,13 @@ class _FabricPorts:
             ]
             uplink = self._uplinks(number, names, above)
             self.uplinks["machine"] = uplink
-            self.levels.append(_Level(_ADAPTERS, self._nothing, uplink))
+            self.levels.append(PortLevel(_ADAPTERS, self._nothing, uplink))
 
     def _add_level(self, level: Level, above: _Above) -> None:
         domain, names = self._domains(level)
         meets = level.kind is LinkKind.NETWORK and gb_per_s_into(self._topology, level) > 0
         uplink = self.uplinks[level.name] = self._uplinks(domain, names, above)
-        self.levels.append(_Level(_ADAPTERS, domain if meets else self._nothing, uplink))
+        self.levels.append(PortLevel(_ADAPTERS, domain if meets else self._nothing, uplink))
 
     def _domains(self, level: Level) -> tuple[Ints, list[str]]:
         """Return (n,) the number of each GPU's domain, or of its rail of it, and the name of each number's uplink."""
