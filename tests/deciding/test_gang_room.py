@@ -14,7 +14,7 @@ import topoplace as tp
 from topoplace import LinkKind, _core
 from topoplace.collective.networks import domains_of
 from topoplace.deciding.bounds import gang_machines
-from topoplace.deciding.machine_tree import chain_of, gpus_of, rooms_of
+from topoplace.deciding.machine_tree import chain_of, rooms_of
 from topoplace.engine.gangs.offers import Offers, offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members
@@ -53,15 +53,17 @@ def test_leaves_are_machines_in_the_order_of_their_domains(
     request, view, offers = case
     if not len(offers):
         return
-    levels = chain_of(request, view)[::-1]
+    levels = chain_of(request, view)[:0:-1]
     by_machine = {one.machine: one for one in offers}
-    order = sorted(by_machine, key=lambda machine: [int(level.codes[machine]) for level in levels])
+    order = sorted(by_machine, key=lambda machine: ([int(level.codes[machine]) for level in levels], machine))
     gpus = [
         view.classes.gpus_of[machine][gpu]
         for machine in order
         for gpu in members(by_machine[machine].gpus_for(by_machine[machine].max_tasks))
     ]
-    assert gpus_of(request, offers, view).tolist() == gpus
+    machines = view.cluster.topology.derived(gang_machines)
+    tree = _core.gang_tree(machines, offers.native, [level.codes for level in levels])
+    assert tree[-1].tolist() == gpus
 
 
 @given(offered(), st.integers(2, 40))

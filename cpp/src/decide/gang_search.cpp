@@ -46,28 +46,18 @@ class Search {
     GangFound run() const {
         if (!has_room_) return {};
         GangFound best = among(first_regions(params_));
-        if (!best.found) best = among(other_regions(params_));
-        best.least = least_.of_all;
-        return best;
+        return best.found ? best : among(other_regions(params_));
     }
 
   private:
     GangFound among(const std::vector<Region>& regions) const {
         GangFound best;
         for (const Region& region : regions) {
-            best = faster(std::move(best), over(region));
-            const bool is_enough = params_.whole.empty() || is_proven(best) || params_.stop.time_is_up();
+            best = faster(std::move(best), over(region), params_.slack);
+            const bool is_enough = params_.whole.empty() || best.is_proven() || params_.stop.time_is_up();
             if (best.found && is_enough) break;
         }
         return best;
-    }
-
-    bool is_proven(const GangFound& one) const { return one.seconds <= least_.of_all * (1 + kRounding); }
-
-    // The second if it is faster by more than the slack.
-    GangFound faster(GangFound best, GangFound other) const {
-        if (!best.found || !other.found) return best.found ? best : other;
-        return other.seconds * (1 + params_.slack) < best.seconds ? other : best;
     }
 
     std::size_t items() const { return index(params_.units.count()); }
@@ -77,7 +67,7 @@ class Search {
         if (tree.total_room() < static_cast<std::int64_t>(items())) return {};
         const gang_mapping::GangResult found = mapped(tree);
         if (!found.found) return {};
-        GangFound best{true, found.vertex_of, found.seconds};
+        GangFound best{true, found.vertex_of, found.seconds, least_.of_all};
         std::vector<std::int32_t> gpus = by_the_rule_for_machines(params_, best.gpus);
         if (!gpus.empty() && gpus != best.gpus) take_if_as_good(std::move(gpus), best);
         return best;
@@ -211,6 +201,13 @@ Fault check(const GangSearchParams& params) {
         return "others are flows of another network";
     if (auto fault = check_times(params)) return fault;
     return check_together(params);
+}
+
+bool GangFound::is_proven() const { return found && seconds <= least * (1 + kRounding); }
+
+GangFound faster(GangFound best, GangFound other, double slack) {
+    if (!best.found || !other.found) return best.found ? best : other;
+    return other.seconds * (1 + slack) < best.seconds ? other : best;
 }
 
 GangFound search_gang(const GangSearchParams& params) { return Search(params).run(); }
