@@ -6,8 +6,9 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "handles.hpp"
 #include "register.hpp"
-#include "topoplace/divisions.hpp"
+#include "topoplace/gang_divisions.hpp"
 
 namespace py = pybind11;
 
@@ -57,6 +58,13 @@ struct DivisionArrays {
     DivideParams params;
 };
 
+Divided to_divided(DivideResult&& result) {
+    Divided divided({}, result.too_many, result.complete, result.nodes);
+    for (Division& one : result.found)
+        std::get<0>(divided).emplace_back(one.moves, one.seconds, to_row(std::move(one.gpus)));
+    return divided;
+}
+
 Divided divide(const UnitArrays& units, const GpuArrays& gpus, const MachineArrays& machines,
                const SecondsArrays& seconds, const Array<double>& limits, double below, bool fastest,
                std::uint64_t most_steps, std::optional<double> timeout,
@@ -68,12 +76,32 @@ Divided divide(const UnitArrays& units, const GpuArrays& gpus, const MachineArra
     arrays.params.fastest = fastest;
     arrays.params.most_steps = most_steps;
     arrays.params.stop = to_stop_condition(timeout, max_nodes);
-    auto result = without_gil<DivideResult>([&] { return divisions::divide(arrays.params); });
-    Divided divided({}, result.too_many, result.complete, result.nodes);
-    for (Division& one : result.found) {
-        std::get<0>(divided).emplace_back(one.moves, one.seconds, to_row(std::move(one.gpus)));
-    }
-    return divided;
+    return to_divided(without_gil<DivideResult>([&] { return divisions::divide(arrays.params); }));
+}
+
+// `limits` of machines, and on their seconds.
+Divided divide_gang(const decide::MachineLimits& of_machines, const UnitArrays& units, const Flags& usable,
+                    const Integers& most, const Flags& known, const Array<double>& limits, double below,
+                    std::uint64_t most_steps) {
+    const auto& [tasks, stays, order] = units;
+    check_shape(tasks, "units", {-1, -1});
+    const DivideParams params{.units = as_span(tasks),
+                              .unit_size = static_cast<std::int32_t>(tasks.shape(1)),
+                              .usable = as_span(usable),
+                              .most = as_span(most),
+                              .stays = as_span(stays),
+                              .known = as_span(known),
+                              .order = as_span(order),
+                              .limits = as_span(limits),
+                              .below = below,
+                              .most_steps = most_steps,
+                              .stop = to_stop_condition({})};
+    require(decide::GangDivision::check(of_machines, params));
+    return to_divided(without_gil<DivideResult>([&] {
+        const decide::GangDivision division(of_machines, params);
+        require(divisions::check(division.params()));
+        return divisions::divide(division.params());
+    }));
 }
 
 Fault verify_division(const UnitArrays& units, const GpuArrays& gpus, const MachineArrays& machines,
@@ -91,6 +119,8 @@ void register_divisions(py::module_& module) {
     module.def("divide", &divide, py::arg("units"), py::arg("gpus"), py::arg("machines"), py::arg("seconds"),
                py::arg("limits"), py::arg("below"), py::arg("fastest"), py::arg("most_steps"),
                py::arg("timeout"), py::arg("max_nodes"));
+    module.def("divide_gang", &divide_gang, py::arg("of_machines"), py::arg("units"), py::arg("usable"),
+               py::arg("most"), py::arg("known"), py::arg("limits"), py::arg("below"), py::arg("most_steps"));
     module.def("verify_division", &verify_division, py::arg("units"), py::arg("gpus"), py::arg("machines"),
                py::arg("seconds"), py::arg("moves"), py::arg("limit"), py::arg("placed"),
                "None where the division is right, else the reason why it is not.");

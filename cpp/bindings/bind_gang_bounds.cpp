@@ -98,7 +98,7 @@ py::array_t<double> of_counts(const MachineLimits& limits, std::int64_t most) {
 }
 
 py::array_t<double> of_sets(const MachineLimits& limits, std::int32_t machine) {
-    if (machine < 0 || machine >= limits.num_machines())
+    if (machine < 0 || machine >= limits.of_topology().gpus.size())
         throw std::invalid_argument("machine = " + std::to_string(machine) + ": there is no such machine");
     return to_row(without_gil<std::vector<double>>([&] {
         WorkMeter meter(to_stop_condition({}));

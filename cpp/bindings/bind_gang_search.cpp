@@ -1,4 +1,4 @@
-// Binds the search for the GPUs of a gang.
+// Binds the decision about the GPUs of a gang.
 #include <pybind11/stl.h>
 
 #include <algorithm>
@@ -11,6 +11,7 @@
 #include "convert.hpp"
 #include "handles.hpp"
 #include "register.hpp"
+#include "topoplace/gang_decision.hpp"
 
 namespace py = pybind11;
 
@@ -24,15 +25,24 @@ using Int64s = Array<std::int64_t>;
 using Doubles = Array<double>;
 // Codes, domains, uplink, uplinks, whether it is switched.
 using LevelRow = std::tuple<Int64s, Int64s, Doubles, Int64s, bool>;
-// The machine of each task or none, whether it may leave it, whether the gang is balanced, tasks together in
-// a domain of a level, levels at which one domain must have all tasks.
-using GangStart =
-    std::tuple<Int32s, bool, bool, std::vector<std::pair<std::size_t, Int32s>>, std::vector<std::size_t>>;
-// By what share times may differ and count as equal, whether only near GPUs of a machine are compared, and
-// the share of the usual work.
-using GangTimes = std::tuple<double, bool, double>;
+// Tasks that are in one domain of a level.
+using TogetherRows = std::vector<std::pair<std::size_t, Int32s>>;
+// The number of tasks, whether their collectives are stated, groups on one machine, groups in a larger
+// domain.
+using GroupRows = std::tuple<std::int32_t, bool, std::vector<Int32s>, std::vector<Int32s>>;
+// The machine of each task and (u, t) units, or none of both; whether the gang is balanced; tasks together in
+// a domain of a level; levels at which one domain must have all tasks; whether groups, balance or a number of
+// machines bind the gang.
+using GangStart = std::tuple<Int32s, Int32s, bool, TogetherRows, std::vector<std::size_t>, bool>;
+// By what share times may differ and count as equal; whether only near GPUs of a machine are compared.
+using GangTimes = std::tuple<double, bool>;
 // The GPU of each task, seconds, and a lower bound on these.
-using GangGpus = std::tuple<py::array_t<std::int32_t>, double, double>;
+using GangGpus = std::tuple<Int32s, double, double>;
+// The share by which a step may take longer, the most machines, tasks that should be together, TFLOP of a
+// step and TFLOP/s of each GPU, and what was found on all offers.
+using GangCompact = std::tuple<double, std::int32_t, TogetherRows, double, Doubles, std::optional<GangGpus>>;
+// The GPU of each task, seconds, the bound, whether it is open, and offers among which to search once more.
+using GangMade = std::tuple<py::array_t<std::int32_t>, double, double, bool, std::vector<std::size_t>>;
 
 std::unique_ptr<GangLevels> make_levels(const GangTopology& topology, const std::vector<LevelRow>& rows,
                                         bool meet_anywhere) {
@@ -73,36 +83,86 @@ std::vector<std::uint8_t> free_of(MachineConditions& conditions, std::span<const
     return found;
 }
 
-std::optional<GangGpus> search_gang(const GangTopology& topology, const GangLevels& levels,
-                                    MachineConditions& conditions, const Offered& offered,
-                                    const CollectivesHandle& job, const Doubles& edges, std::int32_t most,
-                                    const Int32s& units, bool machine_groups, const GangStart& start,
-                                    const py::object& others, const GangTimes& times,
-                                    std::optional<double> timeout) {
-    const auto& [machine_of, may_leave, is_balanced, together, whole] = start;
+std::vector<std::size_t> beside_no_others(const GangLevels& levels, std::size_t level, const Int32s& machines,
+                                          const ports::FlowCounts& others, double most) {
+    return levels.beside_no_others(level, as_span(machines), others, most);
+}
+
+std::vector<decide::Together> to_together(const TogetherRows& rows) {
+    std::vector<decide::Together> found;
+    for (const auto& [level, members] : rows) found.push_back({level, as_span(members)});
+    return found;
+}
+
+decide::TaskGroups to_groups(const GroupRows& rows) {
+    const auto& [num_tasks, are_stated, on_machine, in_domain] = rows;
+    decide::TaskGroups groups{.num_tasks = num_tasks, .are_stated = are_stated};
+    for (const auto& group : on_machine) groups.on_machine.push_back(as_span(group));
+    for (const auto& group : in_domain) groups.in_domain.push_back(as_span(group));
+    return groups;
+}
+
+std::optional<decide::GangFound> to_found(const std::optional<GangGpus>& given) {
+    if (!given) return std::nullopt;
+    const auto& [gpus, seconds, least] = *given;
+    return decide::GangFound{true, {gpus.data(), gpus.data() + gpus.size()}, seconds, least};
+}
+
+py::array_t<std::int32_t> gang_units(const CollectivesHandle& job, const GroupRows& rows, std::int32_t most,
+                                     const Int32s& sizes) {
+    const decide::TaskGroups groups = to_groups(rows);
+    require(check(groups));
+    require(traffic::check(job.view(), static_cast<std::size_t>(groups.num_tasks)));
+    for (const std::int32_t size : as_span(sizes)) {
+        if (size < 0) throw std::invalid_argument("sizes has " + std::to_string(size) + ": below 0");
+    }
+    decide::GangUnits found = decide::first_units(job.view(), groups, most, as_span(sizes));
+    const auto count = static_cast<py::ssize_t>(found.view().count());
+    return to_array(std::move(found.tasks), {count, found.size});
+}
+
+std::optional<GangMade> place_gang(const GangTopology& topology, const GangLevels& levels,
+                                   MachineConditions& conditions, const Offered& offered,
+                                   const CollectivesHandle& job, const Doubles& edges, std::int32_t most,
+                                   const GroupRows& groups, const GangStart& start, const py::object& others,
+                                   const GangTimes& times, const GangCompact& compact,
+                                   const std::optional<GangGpus>& known, bool is_last,
+                                   std::optional<double> timeout) {
+    const auto& [machine_of, units, is_balanced, together, whole, is_bound] = start;
+    decide::GangDecisionParams params{.groups = to_groups(groups), .is_bound = is_bound, .is_last = is_last};
+    decide::GangSearchParams& search = params.search;
+    search.topology = &topology;
+    search.levels = &levels;
+    search.offers = to_offers(offered);
+    const std::vector<std::uint8_t> free = free_of(conditions, search.offers.machines, search.free_bytes);
+    search.free = free;
+    search.job = job.view();
+    search.edges = as_span(edges);
+    search.most = most;
     check_shape(units, "units", {-1, -1});
-    decide::GangSearchParams params{.topology = &topology, .levels = &levels, .offers = to_offers(offered)};
-    const std::vector<std::uint8_t> free = free_of(conditions, params.offers.machines, params.free_bytes);
-    params.free = free;
-    params.job = job.view();
-    params.edges = as_span(edges);
-    params.most = most;
-    params.units = {as_span(units), static_cast<std::int32_t>(units.shape(1))};
-    params.machine_groups = machine_groups;
-    params.start = as_span(machine_of);
-    params.may_leave = may_leave;
-    params.is_balanced = is_balanced;
-    for (const auto& [level, members] : together) params.together.push_back({level, as_span(members)});
-    params.whole = whole;
-    params.others = others_of(others);
-    std::tie(params.slack, params.near_only, params.share) = times;
-    params.stop = to_stop_condition(timeout);
-    auto found = without_gil<decide::GangFound>([&] {
+    search.units = {as_span(units), static_cast<std::int32_t>(units.shape(1))};
+    search.start = as_span(machine_of);
+    search.is_balanced = is_balanced;
+    search.together = to_together(together);
+    search.whole = whole;
+    search.others = others_of(others);
+    std::tie(search.slack, search.near_only) = times;
+    search.stop = to_stop_condition(timeout);
+    params.compact = std::get<0>(compact);
+    params.max_machines = std::get<1>(compact);
+    params.preferred = to_together(std::get<2>(compact));
+    params.tflop = std::get<3>(compact);
+    params.tflop_per_s = as_span(std::get<4>(compact));
+    const auto before = to_found(known), instead = to_found(std::get<5>(compact));
+    params.known = before ? &*before : nullptr;
+    params.instead = instead ? &*instead : nullptr;
+    auto made = without_gil<decide::GangDecision>([&] {
         require(check(params));
-        return decide::search_gang(params);
+        return decide::place_gang(params);
     });
-    if (!found.found) return std::nullopt;
-    return GangGpus{to_row(std::move(found.gpus)), found.seconds, found.least};
+    if (!made.best.found) return std::nullopt;
+    return GangMade{to_row(std::move(made.best.gpus)), made.best.seconds, made.best.least, made.is_open,
+                    std::move(made.fewer)};
 }
 
 }  // namespace
@@ -116,12 +176,20 @@ void register_gang_search(py::module_& module) {
         .def(py::init(&make_levels), py::arg("topology"), py::arg("levels"), py::arg("meet_anywhere"),
              "The outermost level first, machines last. Of each: (m,) domains of machines in the tree, (m,) "
              "domains without cuts, (m,) GB/s of uplinks, (k, 2) machines and uplinks, and whether NVLinks "
-             "join the machines of a domain.");
-    module.def("search_gang", &search_gang, py::arg("topology"), py::arg("levels"), py::arg("conditions"),
-               py::arg("offers"), py::arg("job"), py::arg("edges"), py::arg("most"), py::arg("units"),
-               py::arg("machine_groups"), py::arg("start"), py::arg("others"), py::arg("times"),
-               py::arg("timeout"),
-               "The GPU of each task, seconds beside the others, and the least seconds; None without room.");
+             "join the machines of a domain.")
+        .def("beside_no_others", &beside_no_others, py::arg("level"), py::arg("machines"), py::arg("others"),
+             py::arg("most"),
+             "The numbers of machines in domains, of the level and inside it, whose uplinks others do not "
+             "use.");
+    module.def("gang_units", &gang_units, py::arg("job"), py::arg("groups"), py::arg("most"),
+               py::arg("sizes"), "(u, t) the tasks of each unit; sizes: of machines, the most tasks.");
+    module.def(
+        "place_gang", &place_gang, py::arg("topology"), py::arg("levels"), py::arg("conditions"),
+        py::arg("offers"), py::arg("job"), py::arg("edges"), py::arg("most"), py::arg("groups"),
+        py::arg("start"), py::arg("others"), py::arg("times"), py::arg("compact"), py::arg("known"),
+        py::arg("is_last"), py::arg("timeout"),
+        "The GPU of each task, seconds beside the others, the least seconds, whether more may be found, "
+        "and offers in fewer domains; None without room.");
 }
 
 }  // namespace topoplace::bindings

@@ -65,6 +65,9 @@ class pybind11::detail::type_caster<topoplace::decide::GangTopology>
 template <>
 class pybind11::detail::type_caster<topoplace::decide::GangRoom>
     : public topoplace::bindings::HandleCaster<topoplace::decide::GangRoom> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::MachineLimits>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::MachineLimits> {};
 
 namespace topoplace::bindings {
 

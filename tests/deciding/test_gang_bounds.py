@@ -118,8 +118,8 @@ def test_bounds_are_those_of_the_definitions(seed: int) -> None:
     case = case_of(seed)
     if case is None:
         return
-    job, units, view = case.job, np.array(case.units), case.view
-    ends, *columns = _core.exchanges_of(job.traffic_arrays.native, units.astype(np.int32), rings=True)
+    job, units, view = case.job, np.array(case.units, np.int32), case.view
+    ends, *columns = _core.exchanges_of(job.traffic_arrays.native, units, rings=True)
     rows = list(zip(*(column.tolist() for column in columns), strict=True))
     by_phase = [{(a, b): gb for a, b, gb in rows[i:j]} for i, j in pairwise([0, *ends])]
     assert by_phase == oracle.exchanges(case, rings=True)
@@ -183,7 +183,7 @@ def test_no_placement_is_faster_than_a_bound(seed: int) -> None:
     case = case_of(seed)
     if case is None:
         return
-    job, units, view = case.job, np.array(case.units), case.view
+    job, units, view = case.job, np.array(case.units, np.int32), case.view
     least = least_of(case)
     limits = bounds.machine_limits(job, units, case.rooms, view, RATES).native
     of_counts, draws = limits.of_counts(len(units)), random.Random(seed)

@@ -53,16 +53,16 @@ def test_leaves_are_machines_in_the_order_of_their_domains(
     request, view, offers = case
     if not len(offers):
         return
-    levels = chain_of(request, view)[::-1]
+    levels = chain_of(request, view)[:0:-1]
     by_machine = {one.machine: one for one in offers}
-    order = sorted(by_machine, key=lambda machine: [int(level.codes[machine]) for level in levels])
+    order = sorted(by_machine, key=lambda machine: ([int(level.codes[machine]) for level in levels], machine))
     gpus = [
         view.classes.gpus_of[machine][gpu]
         for machine in order
         for gpu in members(by_machine[machine].gpus_for(by_machine[machine].max_tasks))
     ]
     machines = view.cluster.topology.derived(gang_machines)
-    codes = [level.codes for level in levels[:-1]]
+    codes = [level.codes for level in levels]
     assert _core.gang_tree(machines, offers.native, codes)[-1].tolist() == gpus
 
 

@@ -102,7 +102,7 @@ class MachineLimits {
     bool are_groups() const { return are_groups_; }
     // Units are tasks, and each collective is a ring of all, which leaves machines in channels.
     bool are_rings() const { return are_rings_; }
-    std::int32_t num_machines() const { return limits_.gpus.size(); }
+    const GangLimits& of_topology() const { return limits_; }
 
     // If a machine has `count` units, which are whole chains or exchange with other machines, and other
     // machines have the rest; 0 for none.

@@ -50,6 +50,10 @@ class GangLevels {
     // `most` GB.
     double others_on_uplinks(std::size_t level, std::int32_t machine, const ports::FlowCounts& others,
                              double most) const;
+    // The numbers of those of these machines of whose domains, of this level and inside it, others use no
+    // uplink.
+    std::vector<std::size_t> beside_no_others(std::size_t level, std::span<const std::int32_t> machines,
+                                              const ports::FlowCounts& others, double most) const;
 
   private:
     std::vector<GangLevel> levels_;

@@ -85,7 +85,12 @@ struct GangFound {
     std::vector<std::int32_t> gpus{};  // of each task
     double seconds = 0.0;              // beside the others
     double least = 0.0;                // no placement on the offered machines takes less
+
+    bool is_proven() const;
 };
+
+// The second if it is faster by more than the slack, or there is no first.
+GangFound faster(GangFound best, GangFound other, double slack);
 
 // What is out of range.
 [[nodiscard]] Fault check(const GangSearchParams& params);

@@ -77,4 +77,16 @@ double GangLevels::others_on_uplinks(std::size_t level, std::int32_t machine, co
     return sum;
 }
 
+std::vector<std::size_t> GangLevels::beside_no_others(std::size_t level,
+                                                      std::span<const std::int32_t> machines,
+                                                      const ports::FlowCounts& others, double most) const {
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < machines.size(); ++i) {
+        std::size_t one = level;
+        while (one < size() && others_on_uplinks(one, machines[i], others, most) == 0.0) ++one;
+        if (one >= size()) found.push_back(i);
+    }
+    return found;
+}
+
 }  // namespace topoplace::decide

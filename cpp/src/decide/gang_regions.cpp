@@ -18,7 +18,9 @@ constexpr std::int64_t kMuchRoom = 8, kMuchEqualRoom = 2;
 
 class Regions {
   public:
-    explicit Regions(const GangSearchParams& params) : params_(params), offers_(params.offers) {}
+    // most: tasks on one machine.
+    Regions(const GangSearchParams& params, std::int32_t most)
+        : params_(params), offers_(params.offers), most_(most) {}
 
     std::vector<Region> find() const {
         if (!params_.whole.empty()) return of_domains();
@@ -34,6 +36,12 @@ class Regions {
         return {region(all())};
     }
 
+    std::vector<std::size_t> in_outermost() const {
+        std::vector<std::size_t> chosen = all();
+        if (params_.levels->size() > 1) narrow(0, rooms(0, chosen), kMuchRoom * size(), chosen);
+        return chosen;
+    }
+
   private:
     std::vector<std::size_t> all() const {
         std::vector<std::size_t> found(offers_.machines.size());
@@ -41,15 +49,7 @@ class Regions {
         return found;
     }
 
-    Region region(const std::vector<std::size_t>& places) const {
-        Region found;
-        for (const std::size_t i : places) {
-            found.machines.push_back(offers_.machines[i]);
-            found.kind_of.push_back(offers_.kind_of[i]);
-            found.sizes.push_back(offers_.sizes[i]);
-        }
-        return found;
-    }
+    Region region(const std::vector<std::size_t>& places) const { return region_of(offers_, places); }
 
     std::int64_t code(std::size_t level, std::size_t offer) const {
         return (*params_.levels)[level].codes[index(offers_.machines[offer])];
@@ -86,7 +86,7 @@ class Regions {
         return units >= params_.units.count();
     }
 
-    std::int64_t tasks_of(std::size_t offer) const { return std::min(offers_.sizes[offer], params_.most); }
+    std::int64_t tasks_of(std::size_t offer) const { return std::min(offers_.sizes[offer], most_); }
 
     // Machines that offer equal room, beside no other job: those of few domains are as good as all.
     bool are_equal() const {
@@ -178,12 +178,31 @@ class Regions {
 
     const GangSearchParams& params_;
     const MachineOffers& offers_;
+    std::int32_t most_;
 };
 
 }  // namespace
 
-std::vector<Region> first_regions(const GangSearchParams& params) { return Regions(params).find(); }
+std::vector<Region> first_regions(const GangSearchParams& params) {
+    return Regions(params, params.most).find();
+}
 
-std::vector<Region> other_regions(const GangSearchParams& params) { return Regions(params).rest(); }
+std::vector<std::size_t> in_outermost_domains(const GangSearchParams& params) {
+    return Regions(params, INT32_MAX).in_outermost();
+}
+
+Region region_of(const MachineOffers& offers, const std::vector<std::size_t>& numbers) {
+    Region found;
+    for (const std::size_t i : numbers) {
+        found.machines.push_back(offers.machines[i]);
+        found.kind_of.push_back(offers.kind_of[i]);
+        found.sizes.push_back(offers.sizes[i]);
+    }
+    return found;
+}
+
+std::vector<Region> other_regions(const GangSearchParams& params) {
+    return Regions(params, params.most).rest();
+}
 
 }  // namespace topoplace::decide

@@ -18,6 +18,12 @@ struct Region {
 // these suffice; or each domain that must have all tasks, the fullest first.
 std::vector<Region> first_regions(const GangSearchParams& params);
 
+// The numbers of offers in outermost domains that have much more room than the gang needs.
+std::vector<std::size_t> in_outermost_domains(const GangSearchParams& params);
+
+// Some of the offers.
+Region region_of(const MachineOffers& offers, const std::vector<std::size_t>& numbers);
+
 // Those for a gang for which the first ones have no room: all machines, or none.
 std::vector<Region> other_regions(const GangSearchParams& params);
 

@@ -41,9 +41,7 @@ class Search {
     GangFound run() const {
         if (!has_room_) return {};
         GangFound best = among(first_regions(params_));
-        if (!best.found) best = among(other_regions(params_));
-        best.least = least_.of_all;
-        return best;
+        return best.found ? best : among(other_regions(params_));
     }
 
   private:
@@ -65,18 +63,10 @@ class Search {
             const bool may_be_faster = least.of_all * (1 + params_.slack) < best.seconds;
             if (best.found && !may_be_faster) continue;
             const double share = params_.whole.empty() ? 1.0 / static_cast<double>(regions.size()) : 1.0;
-            best = faster(std::move(best), over(region, least.of_whole, share));
-            if (best.found && (is_proven(best) || params_.stop.time_is_up())) break;
+            best = faster(std::move(best), over(region, least.of_whole, share), params_.slack);
+            if (best.found && (best.is_proven() || params_.stop.time_is_up())) break;
         }
         return best;
-    }
-
-    bool is_proven(const GangFound& one) const { return one.seconds <= least_.of_all * (1 + kRounding); }
-
-    // The second if it is faster by more than the slack.
-    GangFound faster(GangFound best, GangFound other) const {
-        if (!best.found || !other.found) return best.found ? best : other;
-        return other.seconds * (1 + params_.slack) < best.seconds ? other : best;
     }
 
     std::size_t items() const { return index(params_.units.count()); }
@@ -87,7 +77,7 @@ class Search {
         if (tree.total_room() < static_cast<std::int64_t>(items())) return {};
         const gang_mapping::GangResult found = mapped(tree, least, share);
         if (!found.found) return {};
-        GangFound best{true, found.vertex_of, found.seconds};
+        GangFound best{true, found.vertex_of, found.seconds, least_.of_all};
         std::vector<std::int32_t> gpus = by_the_rule_for_machines(params_, best.gpus);
         if (!gpus.empty() && gpus != best.gpus) take_if_as_good(std::move(gpus), best);
         return best;
@@ -221,6 +211,13 @@ Fault check(const GangSearchParams& params) {
         return "others are flows of another network";
     if (auto fault = check_times(params)) return fault;
     return check_together(params);
+}
+
+bool GangFound::is_proven() const { return found && seconds <= least * (1 + kRounding); }
+
+GangFound faster(GangFound best, GangFound other, double slack) {
+    if (!best.found || !other.found) return best.found ? best : other;
+    return other.seconds * (1 + slack) < best.seconds ? other : best;
 }
 
 GangFound search_gang(const GangSearchParams& params) { return Search(params).run(); }

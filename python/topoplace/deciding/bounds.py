@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from topoplace.topology.links.nccl_rates import Rates
     from topoplace.topology.topology import Topology
 
-Ints = NDArray[np.int64]
+Ints = NDArray[np.int32]
 
 
 def gang_machines(topology: Topology) -> _core.GangMachines:
@@ -101,7 +101,7 @@ def machine_limits(
         rooms.native,
         rooms.own_class,
         job.traffic_arrays.native,
-        units.astype(np.int32),
+        units,
         any(group.within == MACHINE for group in job.groups),
     )
     return MachineLimits(native, units, view)
@@ -109,7 +109,7 @@ def machine_limits(
 
 def largest_flows(job: JobGraph, units: Ints) -> list[float]:
     """Return the GB of the largest flow in one direction in each dimension; those inside a unit do not count."""
-    return _core.largest_flows(job.traffic_arrays.native, units.astype(np.int32))
+    return _core.largest_flows(job.traffic_arrays.native, units)
 
 
 def least_seconds_of_one(request: JobRequest, view: ClusterView, rates: Rates | str) -> float:

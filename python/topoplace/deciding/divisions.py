@@ -2,19 +2,19 @@
 
 Rings leave a machine by the adapters of its tasks, and pass the links between them (`bounds.MachineLimits`). So for
 each such limit, the division in which no machine is slower and the most tasks stay where they were is found, over all
-divisions (`kernels.divide`). It is a candidate, and no placement in which more tasks stay is within the limit.
+divisions (`gang_divisions.hpp`). It is a candidate, and no placement in which more tasks stay is within the limit.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from topoplace.kernels.divisions import DivisionProblem, divide
+from topoplace import _core
+from topoplace.kernels.divisions import Division
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from topoplace.deciding.bounds import MachineLimits
-    from topoplace.kernels.divisions import Division
 
     Ints = NDArray[np.int64]
-    Reals = NDArray[np.float64]
 
 
-_MOST_STEPS: Final = 1_000_000_000
-"""Limit on units x options of machines for a division that must be found: about a second of work."""
+_MOST_STEPS: Final = 100_000_000
+"""Limit on units x options of machines x limits on seconds."""
+_MOST_STEPS_OF_ONE: Final = 1_000_000_000
+"""The same for a division that must be found: about a second of work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,41 +80,27 @@ class Divider:
 
         below: what limits are less than.
         """
-        found = divide(self._problem, below=below)
-        return found and Divisions(found.found, below)
+        found = self._divided((), below, _MOST_STEPS)
+        return None if found is None else Divisions(found, below)
 
     def least_moves(self) -> Division | None:
         """Return the division with the fewest moves, however slow it is; None if there is no room."""
-        found = divide(self._problem, limits=[math.inf], most_steps=_MOST_STEPS)
-        return found.found[0] if found and found.found else None
+        found = self._divided((math.inf,), math.inf, _MOST_STEPS_OF_ONE)
+        return found[0] if found else None
 
-    def fastest(self) -> Divisions | None:
-        """Return the division with the least limit alone; None if limits are too many, or there is no room."""
-        found = divide(self._problem, fastest=True)
-        return Divisions(found.found, math.inf) if found and found.found else None
-
-    @cached_property
-    def _problem(self) -> DivisionProblem:
-        limits = self._limits
-        count, size = limits.units.shape
-        classes = limits.view.classes
-        have_room = np.flatnonzero(self._most >= size)
-        class_of = np.array(classes.class_of)
-        _, firsts = np.unique(class_of[have_room], return_index=True)
-        sets: list[Reals] = [np.empty(0)] * (int(class_of.max(initial=0)) + 1)
-        for machine in have_room[firsts].tolist():
-            sets[class_of[machine]] = limits.native.of_sets(machine)
-        is_counted = np.array([not one.size for one in sets])[class_of]
-        most = min(count, int(self._most[is_counted].max(initial=0)) // size)
-        return DivisionProblem(
-            limits.units,
-            limits.view.cluster.topology.machine_of,
-            self._usable,
-            self._most,
-            class_of,
-            sets,
-            limits.native.of_counts(most),
-            self._stays,
-            self._known,
-            self._order,
+    def _divided(self, seconds: Sequence[float], below: float, most_steps: int) -> list[Division] | None:
+        known = np.zeros(len(self._most), np.uint8)
+        known[list(self._known)] = 1
+        stays, order = np.array(self._stays, np.int32), np.array(self._order, np.int32)
+        found, too_many, _, _ = _core.divide_gang(
+            self._limits.native,
+            (self._limits.units, stays, order),
+            self._usable.view(np.uint8),
+            self._most.astype(np.int32),
+            known,
+            np.array(seconds, np.float64),
+            below,
+            most_steps,
         )
+        divisions = [Division(moves, limit, gpus if gpus.size else None) for moves, limit, gpus in found]
+        return None if too_many else divisions

@@ -11,6 +11,7 @@ from topoplace import _core
 from topoplace.collective.networks import collective_network
 from topoplace.deciding.bounds import gang_limits
 from topoplace.engine.memo import Memo
+from topoplace.topology.accelerators import usual_tflop
 from topoplace.topology.ports import Ports, switched_levels
 
 if TYPE_CHECKING:
@@ -37,6 +38,11 @@ def topology_of_gangs(topology: Topology, rates: Rates | str) -> _core.GangTopol
 
 def _nothing_yet(_: Topology) -> dict[Rates | str, _core.GangTopology]:
     return {}
+
+
+def usual_tflop_per_s(topology: Topology) -> NDArray[np.float64]:
+    """Return (n,) the 10¹² floating-point operations that each GPU usually does in a second; 0 where unknown."""
+    return np.array([usual_tflop(gpu) for gpu in topology.gpus])
 
 
 class GangLevels:

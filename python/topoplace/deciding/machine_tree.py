@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-from numpy.typing import NDArray
-
-from topoplace import _core, kernels
+from topoplace import _core
 from topoplace.deciding.bounds import Rooms, gang_machines
-from topoplace.engine.level_chain import (
-    LevelChains,
-    PlacedLevel,
-    named_levels,
-)
-from topoplace.topology.ports import Ports, switched_levels
+from topoplace.engine.level_chain import LevelChains, PlacedLevel, named_levels
+from topoplace.topology.ports import switched_levels
 
 if TYPE_CHECKING:
     from topoplace.engine.gangs.offers import Offers
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.topology.topology import Topology
-
-Ints = NDArray[np.int64]
-_ROUNDING = 1e-6
 
 
 def chain_of(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
@@ -36,36 +26,6 @@ def chain_of(request: JobRequest, view: ClusterView) -> tuple[PlacedLevel, ...]:
         assert levels is not None  # `engine.requirements` has refused levels that no tree can honour
         found = levels.chain
     return found
-
-
-def others_on_uplinks(
-    topology: Topology, level: str, flows: kernels.FlowCounts, largest: Sequence[float]
-) -> NDArray[np.float64]:
-    """Return (phases, machines) the GB of other jobs on the uplinks of each machine's domain, in the busier direction.
-
-    largest: the GB of the job's largest flow in each phase.
-    """
-    ports, count = topology.derived(Ports), topology.num_machines
-    if not ports.has_uplinks(level):
-        return np.zeros((len(largest), count))
-    machine, port = ports.uplinks(level).T
-    distinct, place = np.unique(port, return_inverse=True)
-    found: list[NDArray[np.float64]] = []
-    for most in largest:
-        both_ways = flows.counted(2 * distinct, most), flows.counted(2 * distinct + 1, most)
-        busier = np.maximum(*both_ways)[place]
-        found.append(np.bincount(machine, busier, minlength=count).astype(float))
-    return np.array(found, np.float64).reshape(-1, count)
-
-
-def has_narrow_uplinks(level: str, codes: Ints, topology: Topology) -> bool:
-    """Return True if uplinks of a level carry less than all adapters below them together; codes: (m,) its domains."""
-    ports = topology.derived(Ports)
-    if not ports.has_uplinks(level):
-        return False
-    of_machines = ports.adapter_speeds * np.bincount(topology.machine_of, minlength=topology.num_machines)
-    below = np.bincount(codes, of_machines)[codes]
-    return bool((ports.uplink_speeds(level) < below * (1 - _ROUNDING)).any())
 
 
 def rooms_of(request: JobRequest, offers: Offers, view: ClusterView) -> Rooms:
@@ -88,10 +48,3 @@ def _own_classes(topology: Topology, levels: Sequence[PlacedLevel]) -> list[int]
     """Return the class of ports at each depth, 1 for NVLinks; levels: those around machines, the outermost first."""
     switched = {level.name for level in switched_levels(topology)}
     return [0, *(int(level.name in switched) for level in levels)]
-
-
-def unit_of_tasks(units: Ints) -> Ints:
-    """Return (n,) the unit of each task; units: (u, t)."""
-    unit_of = np.empty(units.size, np.int64)
-    unit_of[units] = np.arange(len(units))[:, None]
-    return unit_of

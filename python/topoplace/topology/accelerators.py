@@ -93,5 +93,10 @@ def compute_seconds(tflop: float | None, gpus: Iterable[Gpu]) -> float | None:
     """
     if not tflop:
         return None
-    least = min((peak_tflop_per_s(one.model or "") or 0.0) * one.fraction for one in gpus)
-    return tflop / (least * USUAL_EFFICIENCY) if least else None
+    least = min(map(usual_tflop, gpus))
+    return tflop / least if least else None
+
+
+def usual_tflop(gpu: Gpu) -> float:
+    """Return the 10¹² operations that a GPU does in a second, at `USUAL_EFFICIENCY`; 0 if unknown."""
+    return (peak_tflop_per_s(gpu.model or "") or 0.0) * gpu.fraction * USUAL_EFFICIENCY

@@ -198,19 +198,6 @@ class Offers(Sequence[MachineOffer]):
         positions = np.flatnonzero(has_them)
         return Offers(self.machines[positions], self._kind_of[positions], new, None)
 
-    def limited(self, choose: Callable[[int, Mask], Mask]) -> Offers:
-        """Return the offers with fewer GPUs; all must be of machines without partitions.
-
-        choose: takes the number of a machine and the GPUs that it and machines of its kind offer, and returns some of
-        these GPUs.
-        """
-        kinds = list(self._kinds)
-        for kind, places in self._places_of_kinds():
-            usable = choose(int(self.machines[places[0]]), kinds[kind].usable)
-            most = min(kinds[kind].max_tasks, usable.bit_count())
-            kinds[kind] = kinds[kind]._replace(usable=usable, max_tasks=most)
-        return Offers(self.machines, self._kind_of, kinds, self._hosted)
-
     def without_partitions(self) -> Offers:
         """Return the offers as if no machine allocated its GPUs in fixed partitions only."""
         kinds = [kind._replace(partitions=()) for kind in self._kinds]

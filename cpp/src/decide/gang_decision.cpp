@@ -1,0 +1,323 @@
+// One search after the other, each with a share of the usual work.
+#include "topoplace/gang_decision.hpp"
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <set>
+
+#include "decide/gang_regions.hpp"
+#include "decide/narrow_domains.hpp"
+#include "graph/index.hpp"
+#include "job_traffic/checks.hpp"
+#include "topoplace/gang_divisions.hpp"
+
+namespace topoplace::decide {
+namespace {
+
+constexpr double kShareOfOtherUnits = 0.4, kShareOfRoles = 0.4, kShareOfOneSocket = 0.2;
+constexpr std::int32_t kMostSearchedAgain = 256;  // tasks of a gang whose units are also divided
+// GPUs x units of divisions that are compared, as they may be faster; and where GPUs are alike, so that they
+// seldom are, but prove what is found.
+constexpr std::int64_t kMostDivisions = 1 << 20, kMostProven = 1 << 17;
+
+// Some of what machines offer, as its own arrays.
+struct SomeOffers {
+    Region region{};
+    std::vector<std::uint8_t> usable{}, free{};
+
+    SomeOffers(const GangSearchParams& params, const std::vector<std::size_t>& numbers)
+        : region(region_of(params.offers, numbers)) {
+        for (const std::size_t i : numbers) {
+            const auto own = params.free.subspan(i * params.free_bytes, params.free_bytes);
+            free.insert(free.end(), own.begin(), own.end());
+        }
+    }
+    // Of each machine only the socket with the most GPUs that it offers.
+    explicit SomeOffers(const GangSearchParams& params)
+        : region{{params.offers.machines.begin(), params.offers.machines.end()},
+                 {params.offers.kind_of.begin(), params.offers.kind_of.end()},
+                 {}},
+          usable(params.offers.usable.size(), 0),
+          free(params.free.begin(), params.free.end()) {
+        std::vector<std::int32_t> sizes(usable.size() / params.offers.bytes, kAbsent);  // of kinds
+        for (std::size_t i = 0; i < region.machines.size(); ++i) {
+            std::int32_t& size = sizes[index(region.kind_of[i])];
+            if (size == kAbsent) size = keep_socket(params, region.machines[i], region.kind_of[i]);
+            region.sizes.push_back(std::min(params.offers.sizes[i], size));
+        }
+    }
+
+    GangSearchParams of(GangSearchParams params) const {
+        params.offers = region.offers(params.offers);
+        if (!usable.empty()) params.offers.usable = usable;
+        params.free = free;
+        return params;
+    }
+
+  private:
+    // The number of GPUs.
+    std::int32_t keep_socket(const GangSearchParams& params, std::int32_t machine, std::int32_t kind) {
+        const std::vector<std::int32_t>& socket = params.topology->limits.machine(machine).socket;
+        std::vector<std::pair<std::int32_t, std::int32_t>> counts;  // in the order of their first GPUs
+        for (const std::int32_t one : socket) {
+            if (std::ranges::find(counts, one, [](auto& own) { return own.first; }) == counts.end())
+                counts.emplace_back(one, 0);
+        }
+        const auto count_of = [&](std::size_t gpu) -> std::pair<std::int32_t, std::int32_t>& {
+            return *std::ranges::find(counts, socket[gpu], [](auto& own) { return own.first; });
+        };
+        params.offers.each_usable(kind, [&](std::size_t gpu) { ++count_of(gpu).second; });
+        const auto fullest = *std::ranges::max_element(counts, {}, [](auto& own) { return own.second; });
+        params.offers.each_usable(kind, [&](std::size_t gpu) {
+            const std::size_t bit = index(kind) * 8 * params.offers.bytes + gpu;
+            if (socket[gpu] == fullest.first) usable[bit / 8] |= static_cast<std::uint8_t>(1U << bit % 8);
+        });
+        return fullest.second;
+    }
+};
+
+class Decision {
+  public:
+    // search: the offers of the decision, or some of them.
+    Decision(const GangDecisionParams& params, const GangSearchParams& search)
+        : params_(params), search_(search), units_{{}, search.units.size} {
+        search_.machine_groups = !params.groups.on_machine.empty();
+        search_.may_leave = params.known != nullptr;
+        if (search.units.tasks.empty()) units_ = units();
+        if (search.units.tasks.empty()) search_.units = units_.view();
+    }
+    Decision(const Decision&) = delete;  // the search refers to it
+    Decision& operator=(const Decision&) = delete;
+
+    GangFound first() const { return divided(search_gang(search_)); }
+
+    // From the machines of whole roles, which may be some of those offered.
+    GangFound from_roles(GangFound best) const {
+        return among_some(std::move(best), search_, kShareOfRoles);
+    }
+
+    GangFound last(GangFound best) const {
+        if (!is_open(best) || !search_.start.empty()) return best;
+        const GangUnits other = other_units();
+        if (!other.tasks.empty()) {
+            GangSearchParams search = search_;
+            search.units = other.view();
+            best = among_all(std::move(best), search, kShareOfOtherUnits);
+        }
+        if (!is_open(best) || !may_use_one_socket_each()) return best;
+        const SomeOffers offers(search_);
+        return among_some(std::move(best), offers.of(search_), kShareOfOneSocket);
+    }
+
+    bool is_open(const GangFound& best) const {
+        return best.found && !best.is_proven() && !search_.stop.time_is_up();
+    }
+    // Its units are no groups that some machine has to have.
+    bool divides_groups() const { return search_.machine_groups && search_.units.size == 1; }
+
+  private:
+    std::int32_t num_tasks() const { return params_.groups.num_tasks; }
+    bool has_groups() const {
+        return !params_.groups.on_machine.empty() || !params_.groups.in_domain.empty();
+    }
+    GangUnits units() const {
+        return first_units(search_.job, params_.groups, search_.most, search_.offers.sizes);
+    }
+
+    // What another search finds if that is faster. It proves something if it is among the same machines.
+    GangFound among_all(GangFound best, GangSearchParams search, double share) const {
+        search.share = share;
+        GangFound other = search_gang(search);
+        best.least = other.least = std::max(best.least, other.least);
+        return faster(std::move(best), std::move(other), search_.slack);
+    }
+    GangFound among_some(GangFound best, GangSearchParams search, double share) const {
+        search.share = share;
+        GangFound other = search_gang(search);
+        other.least = best.least;
+        return faster(std::move(best), std::move(other), search_.slack);
+    }
+
+    // Single tasks of a small gang, or else the groups of a dimension in which less is exchanged.
+    GangUnits other_units() const {
+        if (has_groups()) return {};
+        if (search_.units.size == 1)
+            return further_units(search_.job, params_.groups, search_.most, search_.offers.sizes);
+        return num_tasks() <= kMostSearchedAgain ? single_tasks(num_tasks()) : GangUnits{};
+    }
+
+    bool may_use_one_socket_each() const {
+        const GangLimits& limits = search_.topology->limits;
+        return num_tasks() <= kMostSearchedAgain && !limits.are_alike() &&
+               std::ranges::any_of(limits.machines, [](const Machine* one) {
+                   return std::ranges::adjacent_find(one->socket, std::ranges::not_equal_to{}) !=
+                          one->socket.end();
+               });
+    }
+
+    // The fastest division by what each machine can have if it is faster, and what it proves.
+    GangFound divided(GangFound best) const {
+        if (!is_open(best)) return best;
+        const SomeOffers some(search_, in_outermost_domains(search_));
+        const GangSearchParams search = some.of(search_);
+        GangUnits units = single_tasks(num_tasks());
+        if (has_groups()) units = first_units(search.job, params_.groups, search.most, search.offers.sizes);
+        const bool are_all = search.offers.machines.size() == search_.offers.machines.size();
+        if (!compares_divisions(units, search.offers.sizes, are_all)) return best;
+        WorkMeter meter(search.stop);
+        const GangRoom room =
+            gang_room(search.topology->machines, search.offers, search.levels->codes(), search.most);
+        const MachineLimits limits(search.topology->limits, room, search.levels->bound_class(), search.job,
+                                   units.view(), search.machine_groups, meter);
+        if (!limits.are_rings() && !limits.are_groups()) return best;
+        std::vector<divisions::Division> found = fastest_division(search, limits, units);
+        if (found.empty() || search.stop.time_is_up()) return best;
+        if (are_all) best.least = std::max(best.least, found.front().seconds);
+        if (params_.is_bound || !limits.are_rings()) return best;
+        const double seconds =
+            traffic::time_of(search.topology->network, search.job, found.front().gpus, search.others).seconds;
+        return faster(best, {true, std::move(found.front().gpus), seconds, best.least}, search.slack);
+    }
+
+    // Divisions are few, and may be faster or prove something.
+    bool compares_divisions(const GangUnits& units, std::span<const std::int32_t> sizes, bool are_all) const {
+        std::int64_t work = 0;
+        for (const std::int32_t size : sizes) work += size;
+        work *= units.view().count();
+        const bool are_alike = search_.topology->limits.are_alike();
+        if (work > (are_alike ? kMostProven : kMostDivisions) || (are_alike && !are_all)) return false;
+        if (units.size > 1) return true;
+        for (std::size_t i = 0; i < search_.job.ends.size(); ++i) {
+            if (search_.job.size_of(i) != num_tasks()) return false;
+        }
+        return !search_.job.ends.empty();
+    }
+
+    std::vector<divisions::Division> fastest_division(const GangSearchParams& search,
+                                                      const MachineLimits& limits,
+                                                      const GangUnits& units) const {
+        const GangMachines& machines = search.topology->machines;
+        std::vector<std::uint8_t> usable(index(search.topology->network.ports().num_vertices()), 0);
+        std::vector<std::int32_t> most(index(machines.size()), 0);
+        for (std::size_t i = 0; i < search.offers.machines.size(); ++i) {
+            const std::int32_t machine = search.offers.machines[i];
+            most[index(machine)] = std::min(search.offers.sizes[i], search.most);
+            search.offers.each_usable(search.offers.kind_of[i], [&](std::size_t gpu) {
+                usable[index(machines.gpus_of(machine)[gpu])] = 1;
+            });
+        }
+        const std::vector<std::uint8_t> known(most.size(), 0);
+        const GangDivision division(limits, {.units = units.tasks,
+                                             .unit_size = units.size,
+                                             .usable = usable,
+                                             .most = most,
+                                             .known = known,
+                                             .fastest = true,
+                                             .stop = search.stop});
+        return divisions::divide(division.params()).found;
+    }
+
+    const GangDecisionParams& params_;
+    GangSearchParams search_;
+    GangUnits units_;
+};
+
+// Whether a gang may be in fewer domains instead of as it was found.
+class Instead {
+  public:
+    explicit Instead(const GangDecisionParams& params) : params_(params) {}
+
+    GangFound chosen(const GangFound& found, GangFound other) const {
+        if (!other.found || !keeps_limit(other) || parts_more(other, found)) return found;
+        if (step(other) > step(found) * (1 + params_.compact)) return found;
+        other.least = found.least;
+        return other;
+    }
+
+  private:
+    bool keeps_limit(const GangFound& one) const {
+        std::set<std::int32_t> machines;
+        for (const std::int32_t gpu : one.gpus)
+            machines.insert(params_.search.topology->network.vertex(gpu).machine);
+        return params_.max_machines == 0 || machines.size() <= index(params_.max_machines);
+    }
+
+    bool parts_more(const GangFound& one, const GangFound& other) const {
+        return std::ranges::any_of(params_.preferred, [&](const Together& tasks) {
+            return count_domains(params_.search, tasks, one.gpus) >
+                   count_domains(params_.search, tasks, other.gpus);
+        });
+    }
+
+    // Seconds of communication and, where these are known, of operations.
+    double step(const GangFound& one) const {
+        if (params_.tflop == 0.0) return one.seconds;
+        double slowest = params_.tflop_per_s[index(one.gpus.front())];
+        for (const std::int32_t gpu : one.gpus) slowest = std::min(slowest, params_.tflop_per_s[index(gpu)]);
+        return one.seconds + (slowest > 0.0 ? params_.tflop / slowest : 0.0);
+    }
+
+    const GangDecisionParams& params_;
+};
+
+Fault check_found(const char* name, const GangDecisionParams& params, const GangFound* found) {
+    if (found == nullptr) return std::nullopt;
+    if (auto fault = traffic::check_size(name, found->gpus.size(), index(params.groups.num_tasks)))
+        return fault;
+    return traffic::check_range(name, found->gpus, 0,
+                                index(params.search.topology->network.ports().num_vertices()));
+}
+
+Fault check_compact(const GangDecisionParams& params) {
+    const std::size_t gpus =
+        params.tflop == 0.0 ? 0 : index(params.search.topology->network.ports().num_vertices());
+    if (!(params.compact >= 0.0 && params.compact <= 1e9))
+        return traffic::wrong("compact", 0, params.compact, "not in 0..1e9");
+    if (!(params.tflop >= 0.0)) return traffic::wrong("tflop", 0, params.tflop, "below 0");
+    return traffic::check_size("tflop_per_s", params.tflop_per_s.size(), gpus);
+}
+
+}  // namespace
+
+Fault check(const GangDecisionParams& params) {
+    if (auto fault = check(params.groups)) return fault;
+    const GangUnits single = single_tasks(params.groups.num_tasks);
+    GangSearchParams search = params.search;
+    if (search.units.tasks.empty()) search.units = single.view();
+    search.together.insert(search.together.end(), params.preferred.begin(), params.preferred.end());
+    if (auto fault = check(search)) return fault;
+    if (auto fault = traffic::check_size("units", search.units.tasks.size(), single.tasks.size()))
+        return fault;
+    if (params.max_machines < 0) return traffic::wrong("max_machines", 0, params.max_machines, "below 0");
+    if (auto fault = check_found("known", params, params.known)) return fault;
+    if (auto fault = check_found("instead", params, params.instead)) return fault;
+    return check_compact(params);
+}
+
+GangDecision place_gang(const GangDecisionParams& params) {
+    const Decision decision(params, params.search);
+    GangDecision made{params.known == nullptr ? decision.first() : *params.known};
+    if (!params.is_last) {
+        if (params.known != nullptr) made.best = decision.from_roles(std::move(made.best));
+        made.is_open = decision.is_open(made.best);
+        return made;
+    }
+    made.best = decision.last(std::move(made.best));
+    made.is_open = decision.is_open(made.best);
+    const Instead instead(params);
+    if (params.instead != nullptr) {
+        made.best = instead.chosen(*params.instead, std::move(made.best));
+        return made;
+    }
+    if (!made.best.found || params.compact == 0.0 || params.search.stop.time_is_up()) return made;
+    made.fewer = in_fewest_narrow_domains(params.search, made.best.gpus);
+    if (made.fewer.empty() || params.known != nullptr || !params.search.start.empty()) return made;
+    const SomeOffers fewer(params.search, made.fewer);
+    const Decision other(params, fewer.of(params.search));
+    made.fewer.clear();
+    if (!other.divides_groups()) made.best = instead.chosen(made.best, other.last(other.first()));
+    return made;
+}
+
+}  // namespace topoplace::decide

@@ -1,0 +1,323 @@
+// The decision about a gang against its single searches and every assignment, and units against their
+// definition.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <numeric>
+#include <set>
+
+#include "check.hpp"
+#include "oracles/gang_clusters.hpp"
+#include "topoplace/gang_decision.hpp"
+#include "topoplace/random.hpp"
+
+namespace decide = topoplace::decide;
+namespace traffic = topoplace::traffic;
+using decide::GangDecision;
+using decide::GangDecisionParams;
+using decide::GangFound;
+using decide::GangUnits;
+using decide::TaskGroups;
+using oracle::AllAssignments;
+using oracle::at;
+using oracle::Numbers;
+using oracle::Reals;
+using topoplace::Random;
+using traffic::Kind;
+
+namespace {
+
+constexpr double kEqual = 1 + 1e-6;
+
+// Rows of tasks, one after the other.
+std::vector<Numbers> rows_of(const Numbers& tasks, std::size_t size) {
+    std::vector<Numbers> rows;
+    for (std::size_t i = 0; i < tasks.size(); i += size) rows.emplace_back(&tasks[i], &tasks[i] + size);
+    return rows;
+}
+
+// A gang whose groups exchange in one dimension, and the tasks of equal rank of these in another.
+struct Gang {
+    oracle::OfferCase c{};
+    std::vector<Numbers> groups{};
+    TaskGroups required{};
+
+    Gang(Random& random, std::int32_t most_places, std::int32_t most_tasks)
+        : c(oracle::random_case(random, most_places, most_tasks)) {
+        c.most = random.below(4) == 0 ? 1 : static_cast<std::int32_t>(c.size());
+        required.num_tasks = static_cast<std::int32_t>(c.size());
+        groups = rows_of(c.units, at(c.unit));
+        if (c.unit == 1 || groups.size() == 1 || random.below(4) == 0) return;
+        c.job = {};
+        c.edges.clear();
+        add_phases(random);
+        c.add_edges();
+        required.are_stated = random.below(3) != 0;
+        if (random.below(4) == 0) required.on_machine.assign(groups.begin(), groups.end());
+        if (random.below(4) == 0) required.in_domain.push_back(groups.front());
+    }
+    Gang(const Gang&) = delete;  // the required groups refer to it
+    Gang& operator=(const Gang&) = delete;
+
+    GangDecisionParams params() const {
+        GangDecisionParams made{.search = c.params(), .groups = required};
+        made.search.units = {};
+        return made;
+    }
+    GangUnits units() const { return decide::first_units(c.job.view(), required, c.most, c.sizes); }
+    GangFound searched(const GangUnits& units) const {
+        auto params = c.params();
+        params.units = units.view();
+        params.machine_groups = !required.on_machine.empty();
+        return decide::search_gang(params);
+    }
+    bool is_right(const GangFound& found) const {
+        std::set<std::int32_t> left;
+        for (std::size_t i = 0; i < c.machines.size(); ++i) {
+            const Numbers places = c.places(i);
+            left.insert(places.begin(), places.end());
+        }
+        Numbers tasks(at(c.cluster->count), 0);
+        for (const std::int32_t gpu : found.gpus) {
+            if (left.erase(gpu) == 0 || ++tasks[at(c.machine_of(gpu))] > c.most) return false;
+        }
+        const double seconds = c.seconds(found.gpus);
+        return found.gpus.size() == c.size() && seconds <= found.seconds * kEqual &&
+               found.seconds <= seconds * kEqual;
+    }
+    std::size_t count_domains(const GangFound& found, std::size_t level) const {
+        std::set<std::int64_t> domains;
+        for (const std::int32_t gpu : found.gpus)
+            domains.insert((*c.cluster->levels)[level].codes[at(c.machine_of(gpu))]);
+        return domains.size();
+    }
+
+  private:
+    void add_phases(Random& random) {
+        const Kind inside = random.below(2) == 0 ? Kind::kReduce : Kind::kPairs;
+        for (const Numbers& group : groups) c.job.add(inside, group, 1.0 + random.below(6));
+        c.job.end_phase();
+        for (std::size_t rank = 0; rank < at(c.unit); ++rank) {
+            Numbers ring;
+            for (const Numbers& group : groups) ring.push_back(group[rank]);
+            c.job.add(Kind::kReduce, ring, 1.0 + random.below(6));
+        }
+        c.job.end_phase();
+    }
+};
+
+// Groups of equal size with all tasks.
+bool divide_tasks(const std::set<Numbers>& groups, std::size_t num_tasks) {
+    std::set<std::int32_t> tasks;
+    std::size_t sum = 0;
+    for (const Numbers& group : groups) {
+        tasks.insert(group.begin(), group.end());
+        sum += group.size();
+        if (group.size() != groups.begin()->size()) return false;
+    }
+    return sum == num_tasks && tasks.size() == num_tasks;
+}
+
+}  // namespace
+
+TEST(units_are_groups_for_which_there_is_room) {
+    Random random(81);
+    std::int32_t count = 0;
+    for (std::int32_t i = 0; i < check::rounds(2000); ++i) {
+        const Gang gang(random, 16, 12);
+        const GangUnits units = gang.units();
+        std::set<Numbers> rows;
+        for (Numbers row : rows_of(units.tasks, at(units.size))) {
+            std::ranges::sort(row);
+            rows.insert(row);
+        }
+        CHECK(divide_tasks(rows, gang.c.size()));
+        std::int32_t room = 0;
+        for (const std::int32_t size : gang.c.sizes) room += size / units.size;
+        if (units.size == 1) continue;
+        CHECK(gang.c.most > 1 && room >= units.view().count());
+        CHECK(gang.required.are_stated || !gang.required.on_machine.empty());
+        ++count;
+    }
+    CHECK(count > check::rounds(2000) / 50);
+}
+
+TEST(units_are_those_of_the_dimension_that_exchanges_most) {
+    oracle::Collectives job;
+    const Numbers sizes{2, 2};
+    for (const Numbers& pair : {Numbers{0, 2}, Numbers{1, 3}}) job.add(Kind::kReduce, pair, 1.0);
+    job.end_phase();
+    for (const Numbers& pair : {Numbers{3, 2}, Numbers{1, 0}, Numbers{0, 1}}) job.add(Kind::kRing, pair, 2.0);
+    job.end_phase();
+    TaskGroups groups{.num_tasks = 4, .are_stated = true};
+    CHECK(decide::first_units(job.view(), groups, 4, sizes).tasks == Numbers({1, 0, 3, 2}));
+    CHECK(decide::further_units(job.view(), groups, 4, sizes).tasks == Numbers({0, 2, 1, 3}));
+    CHECK_EQ(decide::first_units(job.view(), groups, 1, sizes).size, 1);
+    CHECK_EQ(decide::first_units(job.view(), groups, 4, Numbers{3, 1}).size, 1);
+    const Numbers three{0, 1, 2}, two{2, 3};
+    groups.in_domain = {three};
+    CHECK_EQ(decide::first_units(job.view(), groups, 4, sizes).size, 1);
+    groups.in_domain = {two};
+    CHECK_EQ(decide::first_units(job.view(), groups, 4, sizes).size, 2);
+    groups.on_machine = {two};
+    CHECK_EQ(decide::first_units(job.view(), groups, 4, sizes).size, 1);
+    groups.are_stated = false;
+    groups.on_machine = {};
+    CHECK_EQ(decide::first_units(job.view(), groups, 4, sizes).size, 1);
+    CHECK(decide::further_units(job.view(), groups, 4, sizes).tasks.empty());
+}
+
+TEST(no_single_search_is_faster) {
+    Random random(82);
+    std::int32_t count = 0, faster = 0;
+    for (std::int32_t i = 0; i < check::rounds(1000); ++i) {
+        const Gang gang(random, 8, 6);
+        const GangDecisionParams params = gang.params();
+        CHECK(!decide::check(params));
+        const GangDecision made = decide::place_gang(params);
+        const GangFound first = gang.searched(gang.units());
+        CHECK_EQ(made.best.found, first.found);
+        if (!first.found) continue;
+        CHECK(gang.is_right(made.best));
+        CHECK(made.best.seconds <= first.seconds);
+        CHECK_EQ(made.is_open, !made.best.is_proven());
+        const GangFound single = gang.searched(decide::single_tasks(gang.required.num_tasks));
+        const bool has_groups = !gang.required.on_machine.empty() || !gang.required.in_domain.empty();
+        if (!has_groups) CHECK(made.best.seconds <= single.seconds * (1 + params.search.slack));
+        faster += made.best.seconds < first.seconds ? 1 : 0;
+        ++count;
+    }
+    CHECK(count > check::rounds(1000) / 2 && faster > 0);
+}
+
+TEST(the_bound_holds_for_every_assignment) {
+    Random random(83);
+    for (std::int32_t i = 0; i < check::rounds(600); ++i) {
+        const Gang gang(random, 8, 5);
+        const GangFound found = decide::place_gang(gang.params()).best;
+        if (!found.found || !gang.required.on_machine.empty()) continue;
+        CHECK(found.least <= AllAssignments(gang.c).best * kEqual);
+    }
+}
+
+TEST(calls_in_a_row_find_what_one_finds) {
+    Random random(84);
+    for (std::int32_t i = 0; i < check::rounds(200); ++i) {
+        const Gang gang(random, 16, 12);
+        GangDecisionParams params = gang.params();
+        const GangDecision whole = decide::place_gang(params);
+        params.is_last = false;
+        const GangDecision first = decide::place_gang(params);
+        params.is_last = true;
+        params.known = &first.best;
+        const GangDecision last = decide::place_gang(params);
+        CHECK(last.best.gpus == whole.best.gpus && last.best.seconds == whole.best.seconds);
+        CHECK(last.best.least == whole.best.least);
+    }
+}
+
+TEST(a_stopped_decision_has_gpus) {
+    Random random(85);
+    for (std::int32_t i = 0; i < check::rounds(200); ++i) {
+        const Gang gang(random, 16, 12);
+        GangDecisionParams params = gang.params();
+        params.compact = 1.0;
+        params.search.stop.when = {};
+        const GangDecision made = decide::place_gang(params);
+        CHECK_EQ(made.best.found, gang.searched(gang.units()).found);
+        if (made.best.found) CHECK(gang.is_right(made.best) && !made.is_open);
+    }
+}
+
+TEST(a_gang_goes_into_fewer_domains_if_that_costs_little) {
+    Random random(86);
+    std::int32_t fewer = 0;
+    for (std::int32_t i = 0; i < check::rounds(600); ++i) {
+        const Gang gang(random, 16, 8);
+        GangDecisionParams params = gang.params();
+        const GangFound before = decide::place_gang(params).best;
+        if (!before.found) continue;
+        const std::size_t levels = params.search.levels->size();
+        for (const double compact : {0.05, 1e9}) {
+            params.compact = compact;
+            const GangFound after = decide::place_gang(params).best;
+            CHECK(gang.is_right(after) && after.seconds <= before.seconds * (1 + compact) * kEqual);
+            if (after.gpus == before.gpus) continue;
+            CHECK(levels > 1 &&
+                  gang.count_domains(after, levels - 2) < gang.count_domains(before, levels - 2));
+            CHECK(after.least == before.least);
+            ++fewer;
+        }
+    }
+    CHECK(fewer > 0);
+}
+
+TEST(another_call_chooses_among_fewer_domains) {
+    Random random(87);
+    std::int32_t count = 0;
+    for (std::int32_t i = 0; i < check::rounds(600); ++i) {
+        const Gang gang(random, 16, 8);
+        GangDecisionParams params = gang.params();
+        const GangFound before = decide::place_gang(params).best;
+        if (!before.found) continue;
+        params.compact = 1e9;
+        params.known = &before;
+        const GangDecision known = decide::place_gang(params);
+        if (known.fewer.empty()) continue;
+        params.known = nullptr;
+        const GangFound whole = decide::place_gang(params).best;
+        Numbers machines, kind_of, sizes;
+        std::vector<std::uint8_t> free;
+        for (const std::size_t one : known.fewer) {
+            machines.push_back(gang.c.machines[one]);
+            kind_of.push_back(gang.c.kind_of[one]);
+            sizes.push_back(gang.c.sizes[one]);
+            free.push_back(gang.c.free[one]);
+        }
+        params.search.offers = {machines, kind_of, sizes, gang.c.usable, 1};
+        params.search.free = free;
+        params.instead = &before;
+        const GangFound chosen = decide::place_gang(params).best;
+        CHECK(chosen.gpus == whole.gpus && chosen.seconds == whole.seconds);
+        Numbers tasks(gang.c.size());
+        std::iota(tasks.begin(), tasks.end(), 0);
+        const std::size_t machine_level = params.search.levels->size() - 1;
+        params.preferred = {{machine_level, tasks}};
+        const GangFound together = decide::place_gang(params).best;
+        CHECK(gang.count_domains(together, machine_level) <= gang.count_domains(before, machine_level));
+        params.preferred = {};
+        params.max_machines = 1;
+        const GangFound limited = decide::place_gang(params).best;
+        CHECK(limited.gpus == before.gpus || gang.count_domains(limited, machine_level) == 1);
+        ++count;
+    }
+    CHECK(count > 0);
+}
+
+TEST(a_decision_names_what_is_out_of_range) {
+    Random random(88);
+    const Gang gang(random, 8, 4);
+    const auto size = static_cast<std::int32_t>(gang.c.size());
+    const Numbers outside{size}, none{};
+    const Reals few{1.0};
+    const GangFound short_one{true, {}, 1.0, 0.0}, far{true, Numbers(gang.c.size(), 1 << 20), 1.0, 0.0};
+    const auto fault_of = [&](auto change) {
+        GangDecisionParams params = gang.params();
+        change(params);
+        return decide::check(params).value_or("");
+    };
+    CHECK_EQ(fault_of([](auto&) {}), "");
+    CHECK_EQ(fault_of([](auto& p) { p.groups.num_tasks = 0; }), "num_tasks[0] = 0: below 1");
+    CHECK_EQ(fault_of([&](auto& p) { p.groups.on_machine = {none}; }), "a group has no tasks");
+    CHECK(fault_of([&](auto& p) { p.groups.in_domain = {outside}; }).starts_with("group[0] = "));
+    CHECK_EQ(fault_of([](auto& p) { p.search.topology = nullptr; }), "a topology is missing");
+    CHECK(fault_of([&](auto& p) { p.preferred = {{99, outside}}; }) == "level[0] = 99: not a level");
+    CHECK_EQ(fault_of([](auto& p) { p.max_machines = -1; }), "max_machines[0] = -1: below 0");
+    CHECK(fault_of([&](auto& p) { p.known = &short_one; }).starts_with("known has 0 entries"));
+    CHECK(fault_of([&](auto& p) { p.instead = &far; }).starts_with("instead[0] = "));
+    CHECK(fault_of([](auto& p) { p.compact = -1.0; }).starts_with("compact[0] = "));
+    CHECK(fault_of([](auto& p) { p.tflop = std::nan(""); }).starts_with("tflop[0] = "));
+    CHECK(fault_of([&](auto& p) { p.tflop = 1.0, p.tflop_per_s = few; }).starts_with("tflop_per_s has 1"));
+    const Numbers units{0};
+    CHECK(fault_of([&](auto& p) { p.search.units = {units, 1}, p.groups.num_tasks = size + 1; }) != "");
+}
