@@ -64,7 +64,7 @@ struct Own {
     Own(const Fabric& all, std::int32_t machine) : fabric(alone(all, machine)) {
         const std::size_t n = at(fabric.network.n);
         far.assign(n * n, 1);
-        socket.assign(n, 0);
+        for (std::size_t i = 0; i < n; ++i) socket.push_back(2 * i >= n ? 1 : 0);
         degraded.assign(n, 0.0);
         to_gpus.assign(n * n, 1e9);
         to_others.assign(n, 1e9);
