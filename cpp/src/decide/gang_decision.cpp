@@ -93,9 +93,7 @@ class Decision {
     GangFound first() const { return divided(search_gang(search_)); }
 
     // From the machines of whole roles, which may be some of those offered.
-    GangFound from_roles(GangFound best) const {
-        return among_some(std::move(best), search_, kShareOfRoles);
-    }
+    GangFound from_roles(GangFound best) const { return among_some(std::move(best), search_, kShareOfRoles); }
 
     GangFound last(GangFound best) const {
         if (!is_open(best) || !search_.start.empty()) return best;

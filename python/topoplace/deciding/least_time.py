@@ -424,7 +424,7 @@ class LeastTime(MachinePolicy):
     def evaluate(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Evaluation | None:
         """Return the time of an assignment; None if tasks that communicate have no path."""
         job, topology, others = request.job, view.cluster.topology, self._others(view)
-        seconds, beside = seconds_of(job, np.array(gpus, np.int32), topology, others, self._timing.rates)
+        seconds, beside = seconds_of(job, np.array(gpus, np.int64), topology, others, self._timing.rates)
         if seconds == math.inf:
             return None
         carried = bandwidth_scores(job, seconds, gpus, topology, self._timing.rates)
