@@ -99,3 +99,17 @@ def test_rings_take_the_machines_with_the_most_room_wherever_these_are(size: int
     placement = tp.place(tp.JobGraph.ring(size), cluster)
     assert placement is not None
     assert placement.optimal
+
+
+@pytest.mark.parametrize("first", [0, 1, 2])
+def test_a_machine_with_slower_links_hides_no_faster_one(first: int) -> None:
+    """Racks have equal room, but a gang takes half of the time on two of them."""
+    fast = tp.Topology.from_links(2, [(0, 1, 25.0, LinkKind.NVLINK2)])
+    machines = [fast, fast]
+    machines.insert(first, tp.Topology.from_links(2, [(0, 1, 12.0, LinkKind.PCIE)]))
+    rack = tp.Level("rack", ("a", "b", "c"), 50.0)
+    fabric = tp.Fabric(("m0", "m1", "m2"), (rack, tp.Level("spine", ("s",) * 3, 40.0)))
+    topology = tp.Topology.cluster(dict(zip(fabric.machines, machines, strict=True)), fabric=fabric)
+    placement = tp.place(tp.JobGraph.from_edges(2, [(0, 1, 1.0)]), tp.Cluster(topology))
+    assert placement is not None
+    assert placement.time == pytest.approx(0.01)

@@ -88,11 +88,16 @@ class Regions {
 
     std::int64_t tasks_of(std::size_t offer) const { return std::min(offers_.sizes[offer], most_); }
 
-    // Machines that offer equal room, beside no other job: those of few domains are as good as all.
+    // Equal machines that offer equal room, beside no other job: those of few domains are as good as all.
     bool are_equal() const {
-        return params_.others == nullptr && std::ranges::all_of(offers_.sizes, [&](std::int32_t size) {
-                   return size == offers_.sizes.front();
-               });
+        const auto class_of = [&](std::int32_t machine) {
+            return params_.topology->limits.class_of[index(machine)];
+        };
+        return params_.others == nullptr &&
+               std::ranges::adjacent_find(offers_.sizes, std::ranges::not_equal_to{}) ==
+                   offers_.sizes.end() &&
+               std::ranges::adjacent_find(offers_.machines, std::ranges::not_equal_to{}, class_of) ==
+                   offers_.machines.end();
     }
 
     // Machines with the most room, wherever they are, until there is much more than the gang needs.
