@@ -22,6 +22,8 @@ constexpr double kMoveWork = 200'000, kManyItems = 128, kMostMoves = 4'000;
 constexpr std::size_t kWorkOfAnItem = 80'000, kMostWork = 2'500'000, kMostBesideOthers = 1'500'000,
                       kMostIfAlike = 160'000, kFewItems = 8, kWorkOfFewItems = 1U << 20;
 
+constexpr double kShareOfLargest = 0.25;  // of the work, for the machines with the most room
+
 StopCondition half_of(StopCondition stop) {
     if (stop.when == std::chrono::steady_clock::time_point::max()) return stop;
     const auto now = std::chrono::steady_clock::now();
@@ -62,7 +64,7 @@ class Search {
             const Least least = is_all ? least_ : least_in(room_of(region.offers(params_.offers)));
             const bool may_be_faster = least.of_all * (1 + params_.slack) < best.seconds;
             if (best.found && !may_be_faster) continue;
-            const double share = params_.whole.empty() ? 1.0 / static_cast<double>(regions.size()) : 1.0;
+            const double share = best.found && params_.whole.empty() ? kShareOfLargest : 1.0;
             best = faster(std::move(best), over(region, least.of_whole, share), params_.slack);
             if (best.found && (best.is_proven() || params_.stop.time_is_up())) break;
         }
