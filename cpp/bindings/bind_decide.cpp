@@ -3,7 +3,10 @@
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
+#include <algorithm>
 #include <memory>
+#include <optional>
+#include <span>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
@@ -175,53 +178,64 @@ std::unique_ptr<ConditionSets> make_condition_sets(MachineConditions& conditions
     return std::make_unique<ConditionSets>(conditions, std::move(params));
 }
 
-// Keeps the best options of conditions, as many as are found before a deadline or an interrupt; true for all.
-bool keep_best(ConditionSets& sets, const std::vector<std::int32_t>& conditions) {
-    std::vector<decide::SetParams> asked;
-    std::vector<std::int32_t> with_room;
-    for (const std::int32_t condition : conditions) {
-        if (auto params = sets.asked(condition)) {
-            asked.push_back(std::move(*params));
-            with_room.push_back(condition);
-        } else {
-            sets.keep(condition, {});
-        }
-    }
+constexpr std::size_t kAskedAtOnce = 32;       // conditions between two looks at signals
+constexpr std::size_t kMostKnown = 1U << 14U;  // orders of tasks that are kept for further conditions
+
+using OrdersOfMachines = std::unordered_map<const Machine*, decide::KnownOrders>;
+
+// The best options of some conditions, up to the first for which there is no time; empty ones without room.
+std::vector<decide::SetResult> ranked(const ConditionSets& sets, std::span<const std::int32_t> conditions,
+                                      OrdersOfMachines& known) {
+    std::vector<std::optional<decide::SetParams>> asked;
+    for (const std::int32_t condition : conditions) asked.push_back(sets.asked(condition));
     std::vector<decide::SetResult> found;
-    {
-        const py::gil_scoped_release release;
-        std::unordered_map<const Machine*, decide::KnownOrders> known;
-        for (decide::SetParams& params : asked) {
-            if (is_past_deadline()) break;
-            params.known = &known[params.machine];
-            params.stop = to_stop_condition({});
-            found.push_back(decide::rank_sets(params));
-            if (!found.back().complete) break;
+    const py::gil_scoped_release release;
+    for (auto& params : asked) {
+        if (!params) {
+            found.emplace_back();
+            continue;
         }
+        if (is_past_deadline()) break;
+        decide::KnownOrders& orders = known[params->machine];
+        if (orders.size() > kMostKnown) orders.clear();
+        params->known = &orders;
+        params->stop = to_stop_condition({});
+        found.push_back(decide::rank_sets(*params));
+        if (found.back().complete) continue;
+        found.pop_back();
+        break;
     }
-    std::size_t complete = 0;
-    for (const decide::SetResult& one : found) {
-        if (one.complete) sets.keep(with_room[complete++], one);
-    }
-    return complete == asked.size();
+    return found;
 }
 
+// What is found before a deadline or an interrupt is kept.
 void rank_unknown(ConditionSets& sets, MachineRanking& ranking) {
-    const std::vector<std::int32_t> unknown = ranking.unknown();
-    const bool is_complete = keep_best(sets, unknown);
-    for (const std::int32_t condition : unknown) {
-        const ConditionSets::Best* const best = sets.best(condition);
-        if (best == nullptr) continue;
-        std::optional<MachineRanking::Key> key;
-        if (best->option) key.emplace(best->option->order.begin(), best->option->order.end());
-        ranking.set(condition, std::move(key));
+    OrdersOfMachines known;
+    for (auto unknown = ranking.unknown(); !unknown.empty(); unknown = ranking.unknown()) {
+        unknown.resize(std::min(unknown.size(), kAskedAtOnce));
+        const std::uint64_t generation = sets.generation();
+        const std::vector<decide::SetResult> found = ranked(sets, unknown, known);
+        if (generation != sets.generation()) continue;  // another thread has come between
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            sets.keep(unknown[i], found[i]);
+            const ConditionSets::Best* const best = sets.best(unknown[i]);
+            if (best == nullptr) continue;  // its machines have changed meanwhile
+            std::optional<MachineRanking::Key> key;
+            if (best->option) key.emplace(best->option->order.begin(), best->option->order.end());
+            ranking.set(unknown[i], std::move(key));
+        }
+        if (PyErr_CheckSignals() != 0 || found.size() < unknown.size()) raise_pending();
     }
-    if (!is_complete) raise_pending();
 }
 
 // The best option of a condition that has one, and whether all sets were compared.
 std::pair<OptionRow, bool> best_of(ConditionSets& sets, std::int32_t condition) {
-    if (sets.best(condition) == nullptr && !keep_best(sets, {condition})) raise_pending();
+    if (sets.best(condition) == nullptr) {
+        OrdersOfMachines known;
+        const auto found = ranked(sets, std::span(&condition, 1), known);
+        if (found.empty()) raise_pending();
+        if (!found.empty()) sets.keep(condition, found.front());
+    }
     const ConditionSets::Best* const best = sets.best(condition);
     if (best == nullptr || !best->option) throw py::index_error("condition = " + std::to_string(condition));
     return {rows_of({*best->option}).front(), best->all_compared};

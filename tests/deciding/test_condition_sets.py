@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import signal
 from dataclasses import replace
+from itertools import combinations, islice
+from types import FrameType
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -14,7 +18,7 @@ from topoplace.deciding.least_time import LeastTime
 from topoplace.engine.machine_policy import MachinePolicy
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_conditions import Sight
-from topoplace.engine.machines.machine_options import MachineOptions
+from topoplace.engine.machines.machine_options import MachineOptions, Option
 from topoplace.errors import DeadlineError
 from topoplace.kernels.limits import deadline
 
@@ -80,3 +84,41 @@ def test_what_is_found_before_a_deadline_is_kept() -> None:
     found = options.best()
     assert found is not None
     assert options.best_so_far() == found
+
+
+def test_the_options_of_a_subclass_count() -> None:
+    class LastGpus(LeastTime):
+        def options(self, request: Any, machine_class: Any, state: Any, free: Any) -> list[Option]:
+            return [
+                option._replace(gpus=(6, 7))
+                for option in super().options(request, machine_class, state, free)
+            ]
+
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    placement = LastGpus().place(tp.JobGraph.ring(2), cluster)
+    assert placement is not None
+    assert placement.gpus == (6, 7)
+
+
+def test_an_interrupt_ends_the_ranking_of_many_conditions() -> None:
+    """A handler that is due when the ranking begins runs before all of it is done; what was ranked is kept."""
+    machine = tp.machines.get("cubemesh-16")
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=1000))
+    for number, busy in enumerate(islice(combinations(range(16), 4), 1000)):
+        cluster.allocate(f"busy-{number}", [16 * number + gpu for gpu in busy])
+    view = cluster.view(ClusterView)
+    options = LeastTime()._machine_options(view.request(tp.JobGraph.ring(6)), view)
+
+    def interrupt(_signal: int, _frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    try:
+        signal.setitimer(signal.ITIMER_REAL, 0.001)
+        with pytest.raises(KeyboardInterrupt):
+            options.best()
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert options.known_best() is None
+    assert options.best() is not None

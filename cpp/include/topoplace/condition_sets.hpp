@@ -44,6 +44,8 @@ class ConditionSets {
         bool all_compared = false;          // as in SetResult
     };
 
+    // Increases when all conditions are renumbered.
+    std::uint64_t generation() const { return conditions_.generation(); }
     // What to ask `rank_sets` about a condition; nothing where the job has no room.
     std::optional<SetParams> asked(std::int32_t condition) const;
     // Keeps the best option that was found of a condition.

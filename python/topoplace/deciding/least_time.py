@@ -307,7 +307,8 @@ class LeastTime(MachinePolicy):
 
     def _table(self, request: JobRequest, view: ClusterView, conditions: Conditions) -> OptionTable:
         is_plain = not (request.takes_parts or request.asks_utility or self.may_reslice)
-        if is_plain and len(request.memory_limits) == 1:
+        is_own = type(self) is LeastTime  # a subclass may have other options
+        if is_own and is_plain and len(request.memory_limits) == 1:
             return ranked_sets.SetTable(request, view, conditions, self._timing)
         return super()._table(request, view, conditions)
 
