@@ -13,8 +13,8 @@ namespace topoplace::decide {
 struct TaskGroups {
     std::int32_t num_tasks = 0;
     bool are_stated = false;  // the job states its collectives, so that their groups may be units
-    std::vector<std::span<const std::int32_t>> on_machine{};  // groups, each of which one machine has to have
-    std::vector<std::span<const std::int32_t>> in_domain{};   // the same of larger domains
+    std::vector<std::span<const std::int32_t>> on_machine{};  // groups that must each be on one machine
+    std::vector<std::span<const std::int32_t>> in_domain{};   // groups that must each be in one larger domain
 };
 
 [[nodiscard]] Fault check(const TaskGroups& groups);

@@ -91,7 +91,7 @@ std::int64_t groups_that_fit(const std::vector<std::int64_t>& tasks, std::int64_
 
 namespace {
 
-// Of each number of channels, the tasks of the domains that have so many at most.
+// By the most channels that a domain can have: the tasks of each such domain.
 using TasksByCount = std::vector<std::vector<std::int64_t>>;
 
 TasksByCount tasks_by_count(const GangRoom& room, const std::vector<std::size_t>& adapters) {

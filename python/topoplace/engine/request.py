@@ -278,9 +278,9 @@ class JobRequest:
         return [part for part in inside if part.bit_count() >= self.size]
 
     def parts_of(self, machine_class: MachineClass) -> tuple[list[tuple[int, ...]], bool]:
-        """Return the sets of GPUs of a machine, one of which must have the whole job, and True if it gets a whole set.
+        """Return the parts of a machine, and True if they are fixed.
 
-        There is none if the job may get any GPUs.
+        The job is inside one part; it gets all of it if the parts are fixed. Without parts, it may get any GPUs.
         """
         parts, are_fixed = self._parts_of(machine_class)
         return [tuple(members(part)) for part in parts], are_fixed

@@ -165,6 +165,12 @@ class ConditionTable(ConditionMemo[Answer]):
         super().__init__(conditions.native, lambda condition: rule(*conditions.of(condition)))
 
 
+def set_keys(ranking: MachineRanking, key_of: Callable[[int], tuple[float, ...] | None]) -> None:
+    """Set the keys that a ranking lacks. key_of: returns the sort key of a condition; None leaves its machines out."""
+    for condition in ranking.unknown():
+        ranking.set(condition, key_of(condition))
+
+
 class RankedMachines(Generic[Answer]):
     """The machines of a cluster in the order of a key of the rule's answers, ties by machine number."""
 
@@ -179,7 +185,5 @@ class RankedMachines(Generic[Answer]):
 
     def now(self) -> MachineRanking:
         """Return the native ranking of the machines in their present conditions."""
-        ranking = self.ranking
-        for condition in ranking.unknown():
-            ranking.set(condition, self._key(self._table.of(condition)))
-        return ranking
+        set_keys(self.ranking, lambda condition: self._key(self._table.of(condition)))
+        return self.ranking

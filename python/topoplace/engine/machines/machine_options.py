@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from topoplace import _checks
 from topoplace._core import MachineRanking
-from topoplace.engine.machines.machine_conditions import ConditionMemo, ConditionTable
+from topoplace.engine.machines.machine_conditions import ConditionMemo, ConditionTable, set_keys
 
 if TYPE_CHECKING:
     from topoplace._core import DomainFill
@@ -104,9 +104,11 @@ class RuleOptions:
 
     def rank(self, ranking: MachineRanking) -> None:
         """Set the sort key of the first option of all conditions that a ranking does not know yet."""
-        for condition in ranking.unknown():
-            options = self.options(condition)
-            ranking.set(condition, options[0].order if options else None)
+        set_keys(ranking, self._first_order)
+
+    def _first_order(self, condition: int) -> tuple[float, ...] | None:
+        options = self.options(condition)
+        return options[0].order if options else None
 
 
 class MachineOptions:
@@ -176,9 +178,7 @@ class MachineOptions:
         return machine, self.choice_in(condition)
 
     def _best_above(self, least_utility: float) -> tuple[int, Choice] | None:
-        for condition in self._by_utility.unknown():
-            utilities = [-option.utility for option in self._table.options(condition)]
-            self._by_utility.set(condition, (min(utilities),) if utilities else None)
+        set_keys(self._by_utility, self._most_utility_first)
         machine, condition = self._by_utility.best(*self._needs)
         if machine < 0 or max(option.utility for option in self._table.options(condition)) < least_utility:
             return None
@@ -240,6 +240,10 @@ class MachineOptions:
     def _hosting(self, condition: int) -> list[int]:
         """Return the machines in a condition that have the CPUs and memory of the whole job, ascending."""
         return self.conditions.native.machines(condition, *self._needs)
+
+    def _most_utility_first(self, condition: int) -> tuple[float, ...] | None:
+        options = self._table.options(condition)
+        return (-max(option.utility for option in options),) if options else None
 
     def _first_choice(self, condition: int) -> Choice:
         return self._choice(condition, self._table.first(condition))
