@@ -5,10 +5,8 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 #include <span>
 #include <tuple>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -178,65 +176,15 @@ std::unique_ptr<ConditionSets> make_condition_sets(MachineConditions& conditions
     return std::make_unique<ConditionSets>(conditions, std::move(params));
 }
 
-constexpr std::size_t kAskedAtOnce = 32;       // conditions between two looks at signals
-constexpr std::size_t kMostKnown = 1U << 14U;  // orders of tasks that are kept for further conditions
-
-using OrdersOfMachines = std::unordered_map<const Machine*, decide::KnownOrders>;
-
-// The best options of some conditions, up to the first for which there is no time; empty ones without room.
-std::vector<decide::SetResult> ranked(const ConditionSets& sets, std::span<const std::int32_t> conditions,
-                                      OrdersOfMachines& known) {
-    std::vector<std::optional<decide::SetParams>> asked;
-    for (const std::int32_t condition : conditions) asked.push_back(sets.asked(condition));
-    std::vector<decide::SetResult> found;
-    const py::gil_scoped_release release;
-    for (auto& params : asked) {
-        if (!params) {
-            found.emplace_back();
-            continue;
-        }
-        if (is_past_deadline()) break;
-        decide::KnownOrders& orders = known[params->machine];
-        if (orders.size() > kMostKnown) orders.clear();
-        params->known = &orders;
-        params->stop = to_stop_condition({});
-        found.push_back(decide::rank_sets(*params));
-        if (found.back().complete) continue;
-        found.pop_back();
-        break;
-    }
-    return found;
-}
-
 // What is found before a deadline or an interrupt is kept.
-void rank_unknown(ConditionSets& sets, MachineRanking& ranking) {
-    OrdersOfMachines known;
-    for (auto unknown = ranking.unknown(); !unknown.empty(); unknown = ranking.unknown()) {
-        unknown.resize(std::min(unknown.size(), kAskedAtOnce));
-        const std::uint64_t generation = sets.generation();
-        const std::vector<decide::SetResult> found = ranked(sets, unknown, known);
-        if (generation != sets.generation()) continue;  // another thread has come between
-        for (std::size_t i = 0; i < found.size(); ++i) {
-            sets.keep(unknown[i], found[i]);
-            const ConditionSets::Best* const best = sets.best(unknown[i]);
-            if (best == nullptr) continue;  // its machines have changed meanwhile
-            std::optional<MachineRanking::Key> key;
-            if (best->option) key.emplace(best->option->order.begin(), best->option->order.end());
-            ranking.set(unknown[i], std::move(key));
-        }
-        if (PyErr_CheckSignals() != 0 || found.size() < unknown.size()) raise_pending();
-    }
+void rank(ConditionSets& sets, MachineRanking& ranking) {
+    if (!sets.rank(ranking, to_stop_condition({}), kOtherThreads)) raise_pending();
 }
 
 // The best option of a condition that has one, and whether all sets were compared.
 std::pair<OptionRow, bool> best_of(ConditionSets& sets, std::int32_t condition) {
-    if (sets.best(condition) == nullptr) {
-        OrdersOfMachines known;
-        const auto found = ranked(sets, std::span(&condition, 1), known);
-        if (found.empty()) raise_pending();
-        if (!found.empty()) sets.keep(condition, found.front());
-    }
-    const ConditionSets::Best* const best = sets.best(condition);
+    const ConditionSets::Best* const best = sets.best(condition, to_stop_condition({}), kOtherThreads);
+    if (best == nullptr) raise_pending();
     if (best == nullptr || !best->option) throw py::index_error("condition = " + std::to_string(condition));
     return {rows_of({*best->option}).front(), best->all_compared};
 }
@@ -295,7 +243,7 @@ void register_decide(py::module_& module) {
              "templates: of each its machine, the GPUs that suit the job as bits, the lowest byte first, "
              "regions "
              "one of which has the whole job, and whether it gets a whole one.")
-        .def("rank", &rank_unknown, py::arg("ranking"), "Sets the keys that a ranking lacks.")
+        .def("rank", &rank, py::arg("ranking"), "Sets the keys that a ranking lacks.")
         .def("best", &best_of, py::arg("condition"), "The best option, and whether all sets were compared.")
         .def("options", &options_of, py::arg("condition"), "Options, and whether all were compared.");
     module.def("grade", &grade, py::arg("seconds"), py::arg("slack"));

@@ -11,6 +11,7 @@
 #include "convert.hpp"
 #include "handles.hpp"
 #include "register.hpp"
+#include "topoplace/free_offers.hpp"
 #include "topoplace/gang_decision.hpp"
 
 namespace py = pybind11;
@@ -60,27 +61,6 @@ std::unique_ptr<GangTopology> make_topology(const decide::GangLimits& limits,
     const decide::GangTopologyParams params{&limits, &network, as_span(adapter_speed), as_span(nvlink_speed)};
     require(GangTopology::check(params));
     return std::make_unique<GangTopology>(params);
-}
-
-// (offers, bytes) free GPUs of each machine, as bits.
-std::vector<std::uint8_t> free_of(MachineConditions& conditions, std::span<const std::int32_t> machines,
-                                  std::size_t& bytes) {
-    conditions.refresh();
-    const auto words_of = [&](std::int32_t machine) -> const MachineConditions::Words& {
-        if (machine < 0 || machine >= conditions.num_machines())
-            throw py::index_error("machine = " + std::to_string(machine));
-        return conditions.condition(conditions.condition_of(machine)).free;
-    };
-    std::size_t words = 1;
-    for (const std::int32_t machine : machines) words = std::max(words, words_of(machine).size());
-    bytes = 8 * words;
-    std::vector<std::uint8_t> found(machines.size() * bytes, 0);
-    for (std::size_t i = 0; i < machines.size(); ++i) {
-        const MachineConditions::Words& own = words_of(machines[i]);
-        for (std::size_t byte = 0; byte < 8 * own.size(); ++byte)
-            found[i * bytes + byte] = static_cast<std::uint8_t>(own[byte / 8] >> (byte % 8 * 8));
-    }
-    return found;
 }
 
 std::vector<std::size_t> beside_no_others(const GangLevels& levels, std::size_t level, const Int32s& machines,
@@ -134,7 +114,11 @@ std::optional<GangMade> place_gang(const GangTopology& topology, const GangLevel
     search.topology = &topology;
     search.levels = &levels;
     search.offers = to_offers(offered);
-    const std::vector<std::uint8_t> free = free_of(conditions, search.offers.machines, search.free_bytes);
+    for (const std::int32_t machine : search.offers.machines) {
+        if (machine < 0 || machine >= conditions.num_machines())
+            throw py::index_error("machine = " + std::to_string(machine));
+    }
+    const auto free = decide::free_gpus(conditions, search.offers.machines, search.free_bytes);
     search.free = free;
     search.job = job.view();
     search.edges = as_span(edges);

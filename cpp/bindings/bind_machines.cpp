@@ -23,9 +23,6 @@ namespace py = pybind11;
 template <>
 class pybind11::detail::type_caster<topoplace::ClusterState>
     : public topoplace::bindings::HandleCaster<topoplace::ClusterState> {};
-template <>
-class pybind11::detail::type_caster<topoplace::DomainFill>
-    : public topoplace::bindings::HandleCaster<topoplace::DomainFill> {};
 
 namespace topoplace::bindings {
 namespace {

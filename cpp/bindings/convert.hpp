@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "topoplace/fault.hpp"
+#include "topoplace/other_threads.hpp"
 #include "topoplace/stop_condition.hpp"
 
 namespace topoplace::bindings {
@@ -119,6 +120,11 @@ inline void raise_pending() {
     }
     if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
 }
+
+// Other threads of Python run while a search lets go of the GIL.
+inline constexpr OtherThreads kOtherThreads{
+    .let_go = []() -> void* { return PyEval_SaveThread(); },
+    .wait = [](void* held) { PyEval_RestoreThread(static_cast<PyThreadState*>(held)); }};
 
 template <class Result, class Search>
 Result without_gil(Search&& search) {

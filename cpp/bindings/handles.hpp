@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "convert.hpp"
+#include "topoplace/condition_sets.hpp"
+#include "topoplace/domain_fill.hpp"
 #include "topoplace/gang_bounds.hpp"
 #include "topoplace/gang_search.hpp"
 #include "topoplace/job_traffic.hpp"
@@ -50,6 +52,12 @@ class pybind11::detail::type_caster<topoplace::MachineConditions>
 template <>
 class pybind11::detail::type_caster<topoplace::MachineRanking>
     : public topoplace::bindings::HandleCaster<topoplace::MachineRanking> {};
+template <>
+class pybind11::detail::type_caster<topoplace::DomainFill>
+    : public topoplace::bindings::HandleCaster<topoplace::DomainFill> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::ConditionSets>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::ConditionSets> {};
 template <>
 class pybind11::detail::type_caster<topoplace::decide::Machine>
     : public topoplace::bindings::HandleCaster<topoplace::decide::Machine> {};

@@ -53,6 +53,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_gang_room(module);
     topoplace::bindings::register_gang_bounds(module);
     topoplace::bindings::register_gang_search(module);
+    topoplace::bindings::register_least_time(module);
     topoplace::bindings::register_mapping(module);
     topoplace::bindings::register_groups(module);
     topoplace::bindings::register_divisions(module);

@@ -20,6 +20,7 @@ void register_gang_search(pybind11::module_& module);
 void register_graph(pybind11::module_& module);
 void register_groups(pybind11::module_& module);
 void register_job_traffic(pybind11::module_& module);
+void register_least_time(pybind11::module_& module);
 void register_machines(pybind11::module_& module);
 void register_mapping(pybind11::module_& module);
 void register_match(pybind11::module_& module);

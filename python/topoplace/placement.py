@@ -114,7 +114,9 @@ class Placement:
     _: KW_ONLY
     topology: Topology = field(repr=False)
     scores: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
-    """Named scores, such as "aggregated_bandwidth" in GB/s; read-only."""
+    """Named scores, such as "aggregated_bandwidth" in GB/s; read-only. A function that returns them is called when they
+    are first read.
+    """
     optimal: bool = False
     """True only if the search proved that no placement is better for the policy's objective."""
     bound: float | None = field(default=None, repr=False, compare=False)
@@ -147,7 +149,7 @@ class Placement:
         gpus: tuple[int, ...],
         *,
         topology: Topology,
-        scores: Mapping[str, float] = _NO_SCORES,
+        scores: Mapping[str, float] | Callable[[], Mapping[str, float]] = _NO_SCORES,
         optimal: bool = False,
         bound: float | None = None,
         rates: Rates | str | None = None,
@@ -168,7 +170,8 @@ class Placement:
         )
         set_gpus(self, given)
         set_topology(self, topology)
-        set_scores(self, scores if type(scores) is Scores else checked_scores(scores, AllocationError))
+        is_kept = type(scores) is Scores or callable(scores)
+        set_scores(self, scores if is_kept else checked_scores(scores, AllocationError))
         set_optimal(self, optimal if optimal is False else _checks.flag(optimal, "optimal", AllocationError))
         if job is not None and type(job) is not JobGraph:
             _checks.instance(job, JobGraph, "job", AllocationError)
@@ -416,6 +419,21 @@ _setters: tuple[Callable[[Placement, object], None], ...] = tuple(
 _getters: tuple[Callable[[Placement], object], ...] = tuple(
     [attrgetter(one.name) for one in fields(Placement)[1:]]
 )
+_kept_scores: Callable[[Placement], Scores | Callable[[], Mapping[str, float]]] = vars(Placement)["scores"].__get__
+
+
+def _scores(placement: Placement) -> Scores:
+    kept = _kept_scores(placement)
+    if type(kept) is Scores:
+        return kept
+    assert callable(kept)
+    found = checked_scores(kept(), AllocationError)
+    _set_scores(placement, found)
+    return found
+
+
+_set_scores = _setters[[one.name for one in fields(Placement)].index("scores")]
+Placement.scores = property(_scores)  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)

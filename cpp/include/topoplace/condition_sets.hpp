@@ -11,7 +11,9 @@
 #include <vector>
 
 #include "topoplace/machine_conditions.hpp"
+#include "topoplace/machine_ranking.hpp"
 #include "topoplace/machine_sets.hpp"
+#include "topoplace/other_threads.hpp"
 
 namespace topoplace::decide {
 
@@ -44,18 +46,29 @@ class ConditionSets {
         bool all_compared = false;          // as in SetResult
     };
 
-    // Increases when all conditions are renumbered.
-    std::uint64_t generation() const { return conditions_.generation(); }
+    const ConditionSetsParams& params() const { return params_; }
+    MachineConditions& conditions() const { return conditions_; }
+
+    // Sets the keys that a ranking of these conditions lacks. False if it is stopped; what is found before is
+    // kept. Others may change the state meanwhile.
+    bool rank(MachineRanking& ranking, const StopCondition& stop, const OtherThreads& others);
+    // The best option of a condition, found now if it is not kept; null if that is stopped.
+    const Best* best(std::int32_t condition, const StopCondition& stop, const OtherThreads& others);
     // What to ask `rank_sets` about a condition; nothing where the job has no room.
     std::optional<SetParams> asked(std::int32_t condition) const;
-    // Keeps the best option that was found of a condition.
-    void keep(std::int32_t condition, const SetResult& result);
-    // What is kept; null where nothing is.
-    const Best* best(std::int32_t condition) const;
 
   private:
-    static constexpr std::size_t kLeastKept = 256;  // conditions without machines
+    static constexpr std::size_t kLeastKept = 256;   // conditions without machines
+    static constexpr std::size_t kAskedAtOnce = 32;  // conditions between two looks at interrupts
+    static constexpr std::size_t kMostKnown = 1U
+                                              << 14;  // orders of tasks that are kept for further conditions
 
+    using OrdersOfMachines = std::unordered_map<const Machine*, KnownOrders>;
+
+    std::vector<SetResult> found_of(std::span<const std::int32_t> conditions, OrdersOfMachines& known,
+                                    const StopCondition& stop, const OtherThreads& others) const;
+    void keep(std::int32_t condition, const SetResult& result);
+    const Best* kept(std::int32_t condition) const;
     void forget();
 
     MachineConditions& conditions_;

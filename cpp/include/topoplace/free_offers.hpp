@@ -29,4 +29,8 @@ struct KeptOffers {
 KeptOffers free_offers(MachineConditions& conditions, std::span<const MachineConditions::Words> suitable,
                        std::int32_t most);
 
+// (machines, `bytes`) the free GPUs of each of these machines, as bits.
+std::vector<std::uint8_t> free_gpus(MachineConditions& conditions, std::span<const std::int32_t> machines,
+                                    std::size_t& bytes);
+
 }  // namespace topoplace::decide

@@ -81,6 +81,53 @@ std::optional<SetParams> ConditionSets::asked(std::int32_t number) const {
     return found;
 }
 
+// The best options of some conditions, up to the first for which there is no time; empty ones without room.
+std::vector<SetResult> ConditionSets::found_of(std::span<const std::int32_t> conditions,
+                                               OrdersOfMachines& known, const StopCondition& stop,
+                                               const OtherThreads& others) const {
+    std::vector<std::optional<SetParams>> each;
+    for (const std::int32_t condition : conditions) each.push_back(asked(condition));
+    std::vector<SetResult> found;
+    const WhileOthersGoOn meanwhile(others);
+    for (auto& params : each) {
+        if (!params) {
+            found.emplace_back();
+            continue;
+        }
+        if (stop.time_is_up()) break;
+        KnownOrders& orders = known[params->machine];
+        if (orders.size() > kMostKnown) orders.clear();
+        params->known = &orders;
+        params->stop = stop;
+        found.push_back(rank_sets(*params));
+        if (found.back().complete) continue;
+        found.pop_back();
+        break;
+    }
+    return found;
+}
+
+bool ConditionSets::rank(MachineRanking& ranking, const StopCondition& stop, const OtherThreads& others) {
+    OrdersOfMachines known;
+    for (auto unknown = ranking.unknown(); !unknown.empty(); unknown = ranking.unknown()) {
+        unknown.resize(std::min(unknown.size(), kAskedAtOnce));
+        const std::uint64_t generation = conditions_.generation();
+        const std::vector<SetResult> found = found_of(unknown, known, stop, others);
+        if (generation != conditions_.generation()) continue;  // another thread has come between
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            keep(unknown[i], found[i]);
+            const Best* const best = kept(unknown[i]);
+            if (best == nullptr) continue;  // its machines have changed meanwhile
+            std::optional<MachineRanking::Key> key;
+            if (best->option) key.emplace(best->option->order.begin(), best->option->order.end());
+            ranking.set(unknown[i], std::move(key));
+        }
+        if (found.size() < unknown.size() || (stop.interrupted != nullptr && stop.interrupted()))
+            return false;
+    }
+    return true;
+}
+
 void ConditionSets::keep(std::int32_t condition, const SetResult& result) {
     if (generation_ != conditions_.generation()) kept_.clear();
     generation_ = conditions_.generation();
@@ -91,10 +138,19 @@ void ConditionSets::keep(std::int32_t condition, const SetResult& result) {
     if (kept_.size() > most_kept_) forget();
 }
 
-const ConditionSets::Best* ConditionSets::best(std::int32_t condition) const {
+const ConditionSets::Best* ConditionSets::kept(std::int32_t condition) const {
     if (generation_ != conditions_.generation()) return nullptr;
     const auto known = kept_.find(condition);
     return known == kept_.end() ? nullptr : &known->second;
+}
+
+const ConditionSets::Best* ConditionSets::best(std::int32_t condition, const StopCondition& stop,
+                                               const OtherThreads& others) {
+    if (const Best* const known = kept(condition)) return known;
+    OrdersOfMachines known;
+    const std::vector<SetResult> found = found_of(std::span(&condition, 1), known, stop, others);
+    if (!found.empty()) keep(condition, found.front());
+    return kept(condition);
 }
 
 // Drops what is kept of conditions without machines.

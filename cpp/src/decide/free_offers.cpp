@@ -76,4 +76,22 @@ KeptOffers free_offers(MachineConditions& conditions, std::span<const Words> sui
     return offers;
 }
 
+std::vector<std::uint8_t> free_gpus(MachineConditions& conditions, std::span<const std::int32_t> machines,
+                                    std::size_t& bytes) {
+    conditions.refresh();
+    const auto free_of = [&](std::int32_t machine) -> const Words& {
+        return conditions.condition(conditions.condition_of(machine)).free;
+    };
+    std::size_t words = 1;
+    for (const std::int32_t machine : machines) words = std::max(words, free_of(machine).size());
+    bytes = 8 * words;
+    std::vector<std::uint8_t> found(machines.size() * bytes, 0);
+    for (std::size_t i = 0; i < machines.size(); ++i) {
+        const Words& own = free_of(machines[i]);
+        for (std::size_t byte = 0; byte < 8 * own.size(); ++byte)
+            found[i * bytes + byte] = static_cast<std::uint8_t>(own[byte / 8] >> (byte % 8 * 8));
+    }
+    return found;
+}
+
 }  // namespace topoplace::decide

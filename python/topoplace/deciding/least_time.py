@@ -6,7 +6,7 @@ import math
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -16,6 +16,7 @@ from topoplace._lazy import above
 from topoplace.cluster.cluster import Cluster
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.deciding import bounds, ranked_sets, waiting
+from topoplace.deciding.plain_jobs import PlainJobs, are_plain, is_plain
 from topoplace.engine import one_maker
 from topoplace.engine.admission import has_exact_room
 from topoplace.engine.gangs.rules import allowed_splits, has_domain
@@ -26,6 +27,7 @@ from topoplace.engine.machines.decided_job import DecidedJob
 from topoplace.engine.machines.machine_class import mask_of
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.memo import Memo
+from topoplace.engine.request import resource_key
 from topoplace.engine.requirements import SPREADS_SHARES
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
@@ -206,12 +208,33 @@ class LeastTime(MachinePolicy):
         decided = view.decided.get(key := (self, self.split, id(job)))
         if decided is not None and (placement := decided.placement()) is not None:
             return placement
-        is_own = type(self) is LeastTime  # a subclass may decide otherwise
-        is_second = decided is None and is_own and view.knows(job)
-        placement = super().found(job, view, postponed)
-        if is_second and self._depends_on_condition(job, view):
+        if type(self) is not LeastTime:  # it may decide otherwise
+            return super().found(job, view, postponed)
+        known = view.plain_jobs.get(key)
+        plain = self._plain_jobs(job, view) if known is None else known[1]
+        placement = plain and plain.place(job)
+        if placement is None:
+            placement = super().found(job, view, postponed)
+        if decided is None and known is not None and self._depends_on_condition(job, view):
             view.decided[key] = self._decided(job, view)
         return placement
+
+    def _plain_jobs(self, job: JobGraph, view: ClusterView) -> PlainJobs | None:
+        """Return what decides jobs like this one; None if the job is not plain, or needs several searches."""
+        topology, found = view.cluster.topology, None
+        if self.timeout is None and not self._reslicing and is_plain(job) and are_plain(topology):
+            is_any_alike = job.edges and len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
+            like = resource_key(job) if is_any_alike else self.ranked_as(view.request(job), view)
+            found = view.table((PlainJobs, self, self.split, like), partial(self._new_plain_jobs, job, view))
+        view.plain_jobs[self, self.split, id(job)] = job, found  # holds the job, so that no other gets its id
+        return found
+
+    def _new_plain_jobs(self, job: JobGraph, view: ClusterView) -> PlainJobs:
+        request, others = view.request(job), partial(self._others, view)
+        options = self._machine_options(request, view)
+        return PlainJobs(
+            request, view, options, self._timing, others, split=self.split, compact=self.compact
+        )
 
     def _depends_on_condition(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if the placement on a machine follows from the machine's condition alone."""
@@ -360,9 +383,7 @@ class LeastTime(MachinePolicy):
 
         Machines of several classes must come in the same order for both.
         """
-        if not request.job.edges or request.takes_parts or request.asks_utility:
-            return request
-        if not ranked_sets.are_alike(view.cluster.topology):
+        if not _is_alike_anywhere(request, view):
             return request
         key = LeastTime, "chain", request.resource_key
         chain = view.table(key, lambda: view.request(_chain_like(request.job)))
@@ -474,7 +495,7 @@ class LeastTime(MachinePolicy):
         machine_class = view.classes.of(machine)
 
         def of_alike() -> tuple[bool, float] | None:
-            if self.ranked_as(request, view) is request:
+            if not _is_alike_anywhere(request, view):
                 return None
             seconds = ranked_sets.of_any(machine_class, request, self._timing)[0].seconds
             least = bounds.least_seconds_of_one(request, view, self._timing.rates)
@@ -560,6 +581,12 @@ class LeastTime(MachinePolicy):
             ):
                 return True
         return super().finds_any(job, view)
+
+
+def _is_alike_anywhere(request: JobRequest, view: ClusterView) -> bool:
+    """Return True if a job that communicates takes the same time on any GPUs of a machine."""
+    may_be = request.job.edges and not (request.takes_parts or request.asks_utility)
+    return bool(may_be) and ranked_sets.are_alike(view.cluster.topology)
 
 
 def _no_awaited() -> Memo[int, tuple[JobGraph, JobGraph]]:

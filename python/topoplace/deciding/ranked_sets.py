@@ -199,7 +199,7 @@ class SetTable:
         (limit,) = request.memory_limits
         self._request, self._conditions, self._timing = request, conditions, timing
         machines = natives(view.cluster.topology, timing.rates)
-        self._native = _core.ConditionSets(
+        self.native = _core.ConditionSets(
             conditions.native,
             [
                 (native, as_bytes(request.suitable(one, limit)), *request.parts_of(one))
@@ -212,17 +212,17 @@ class SetTable:
             timing.alternatives,
             timing.near_only,
         )
-        self.rank = self._native.rank
+        self.rank = self.native.rank
         """Sets the sort keys that a ranking lacks; DeadlineError keeps those that are found before."""
 
     def first(self, condition: int) -> Option:
         """Return the first option of a condition that has one."""
-        row, is_proven = self._native.best(condition)
+        row, is_proven = self.native.best(condition)
         return self._option(condition, *row, is_proven=is_proven)
 
     def options(self, condition: int) -> list[Option]:
         """Return all options of a condition, best first; [] if there are none."""
-        rows, is_proven = self._native.options(condition)
+        rows, is_proven = self.native.options(condition)
         return [self._option(condition, *row, is_proven=is_proven) for row in rows]
 
     def _option(

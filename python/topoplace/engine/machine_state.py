@@ -34,16 +34,14 @@ class ClusterView:
         self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
         self.decided: Memo[Hashable, DecidedJob] = Memo(_MAX_DECIDED)
         """Jobs that were decided before, by policy, its `split`, and the identity of the job's graph."""
+        self.plain_jobs: Memo[Hashable, tuple[JobGraph, Any]] = Memo(_MAX_DECIDED)
+        """What decides jobs in few calls, by the same keys; None for jobs that need more."""
 
     # ---- jobs ----------------------------------------------------------------------------------------------
 
     def request(self, job: JobGraph) -> JobRequest:
         """Return the `JobRequest` of a job; jobs with equal `request_key` share one object."""
         return self._shared_request(job, request_key, exact=False)
-
-    def knows(self, job: JobGraph) -> bool:
-        """Return True if the `request` of this job was asked for, and is still kept."""
-        return (id(job), False) in self._request_of
 
     def exact_request(self, job: JobGraph) -> JobRequest:
         """Return the `JobRequest` of a job; only jobs that no policy distinguishes share one object."""

@@ -130,13 +130,16 @@ class MachineOptions:
         needs: CPUs and MB that the whole job needs on one machine; (-1, -1) if it needs none. scores: returns the
         scores of a placement by an option. domains: the place of domains in the order; None ignores them.
         """
-        self._domains = domains
+        self.domains = domains
+        """The place of domains in the order; None if they do not count."""
         self.conditions = conditions
         """The conditions that are evaluated."""
         self._needs = needs
         self._scores = scores
-        self._table = table
-        self._by_order = MachineRanking(conditions.native)
+        self.table = table
+        """The options in each condition."""
+        self.by_order = MachineRanking(conditions.native)
+        """The machines, ordered by their best options."""
         self._by_utility = MachineRanking(conditions.native)
         self.choice_in = ConditionMemo(conditions.native, self._first_choice).of
         """Returns the best choice on the machines in a condition, which must have an option."""
@@ -146,7 +149,7 @@ class MachineOptions:
 
         Ties go to the machine in the fullest domains, if these count, then to that with the lowest number.
         """
-        self._table.rank(self._by_order)
+        self.table.rank(self.by_order)
         found = self._first_of()
         if found is None or found[1].option.utility >= least_utility:
             return found
@@ -156,7 +159,7 @@ class MachineOptions:
         """Return (machine, condition) of the result of `best`; None if there is none, or a condition is not evaluated
         yet.
         """
-        ranking, domains = self._by_order, self._domains
+        ranking, domains = self.by_order, self.domains
         if domains is None:
             found = ranking.known_best(*self._needs)
         else:
@@ -165,14 +168,14 @@ class MachineOptions:
 
     def best_so_far(self) -> tuple[int, Choice] | None:
         """Return the result of `best` among machines in conditions that are already evaluated."""
-        self._by_order.unknown()  # follows the changes
+        self.by_order.unknown()  # follows the changes
         return self._first_of()
 
     def _first_of(self) -> tuple[int, Choice] | None:
-        if self._domains is None:
-            machine, condition = self._by_order.best(*self._needs)
+        if self.domains is None:
+            machine, condition = self.by_order.best(*self._needs)
         else:
-            machine, condition = self._by_order.best_by_domain(*self._domains, *self._needs)
+            machine, condition = self.by_order.best_by_domain(*self.domains, *self._needs)
         if machine < 0:
             return None
         return machine, self.choice_in(condition)
@@ -180,11 +183,11 @@ class MachineOptions:
     def _best_above(self, least_utility: float) -> tuple[int, Choice] | None:
         set_keys(self._by_utility, self._most_utility_first)
         machine, condition = self._by_utility.best(*self._needs)
-        if machine < 0 or max(option.utility for option in self._table.options(condition)) < least_utility:
+        if machine < 0 or max(option.utility for option in self.table.options(condition)) < least_utility:
             return None
         count = _FIRST_CONDITIONS
         while True:
-            entries = self._by_order.first(count, *self._needs)
+            entries = self.by_order.first(count, *self._needs)
             found, is_best = self._best_among(entries, least_utility)
             if found is not None and (is_best or len(entries) < count):
                 _, machine, condition, option = found
@@ -200,7 +203,7 @@ class MachineOptions:
         """
         found: tuple[tuple[float, ...], int, int, Option] | None = None
         for machine, condition in entries:
-            options = self._table.options(condition)
+            options = self.table.options(condition)
             if found is not None and options[0].order > found[0]:
                 return found, True
             good = next((option for option in options if option.utility >= least_utility), None)
@@ -213,7 +216,7 @@ class MachineOptions:
         entries = [
             (option.order, condition, number, option)
             for condition in self.conditions.native.present()
-            for number, option in enumerate(self._table.options(condition))
+            for number, option in enumerate(self.table.options(condition))
         ]
         entries.sort(key=lambda entry: entry[0])
         for _, group in groupby(entries, key=lambda entry: entry[0]):
@@ -228,7 +231,7 @@ class MachineOptions:
         """Yield lists of machines whose best options, of at least this utility, are equally good; best first."""
         conditions: dict[tuple[float, ...], list[int]] = {}
         for condition in self.conditions.native.present():
-            options = self._table.options(condition)
+            options = self.table.options(condition)
             good = next((option for option in options if option.utility >= least_utility), None)
             if good is not None:
                 conditions.setdefault(good.order, []).append(condition)
@@ -242,11 +245,11 @@ class MachineOptions:
         return self.conditions.native.machines(condition, *self._needs)
 
     def _most_utility_first(self, condition: int) -> tuple[float, ...] | None:
-        options = self._table.options(condition)
+        options = self.table.options(condition)
         return (-max(option.utility for option in options),) if options else None
 
     def _first_choice(self, condition: int) -> Choice:
-        return self._choice(condition, self._table.first(condition))
+        return self._choice(condition, self.table.first(condition))
 
     def _choice(self, condition: int, option: Option) -> Choice:
         machine_class, _ = self.conditions.of(condition)

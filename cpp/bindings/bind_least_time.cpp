@@ -1,0 +1,94 @@
+// Binds the decision about jobs of whole GPUs that name no groups.
+#include <pybind11/stl.h>
+#include <pybind11/typing.h>
+
+#include <memory>
+#include <optional>
+#include <tuple>
+#include <utility>
+
+#include "convert.hpp"
+#include "handles.hpp"
+#include "register.hpp"
+#include "topoplace/least_time.hpp"
+
+namespace py = pybind11;
+
+namespace topoplace::bindings {
+namespace {
+
+using decide::ConditionSets;
+using decide::LeastTime;
+using Doubles = Array<double>;
+// The machine or -1, the GPU of each task, seconds, whether these are proven to be the least, a bound on
+// them, and whether several machines may be much faster.
+using PlacedRow =
+    std::tuple<std::int32_t, py::typing::Tuple<int, py::ellipsis>, double, bool, std::optional<double>, bool>;
+
+std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& ranking,
+                                           const py::object& domains, std::size_t before_domains, const decide::GangTopology& topology,
+                                           const decide::GangLevels& levels,
+                                           std::pair<std::int64_t, std::int64_t> needs, bool single_machine,
+                                           double split, double compact) {
+    const decide::LeastTimeParams params{
+        .sets = &sets,
+        .ranking = &ranking,
+        .domains = domains.is_none() ? nullptr : &domains.cast<DomainFill&>(),
+        .before_domains = before_domains,
+                                         .topology = &topology,
+        .levels = &levels,
+        .needs = {needs.first, needs.second},
+        .single_machine = single_machine,
+        .split = split,
+        .compact = compact};
+    require(check(params));
+    return std::make_unique<LeastTime>(params);
+}
+
+std::optional<PlacedRow> row_of(const decide::PlacedJob& placed) {
+    raise_pending();
+    if (!placed.found) return std::nullopt;
+    py::tuple gpus(placed.gpus.size());
+    for (std::size_t i = 0; i < placed.gpus.size(); ++i) gpus[i] = placed.gpus[i];
+    return PlacedRow{placed.machine, std::move(gpus), placed.seconds,
+                     placed.optimal, placed.least,    placed.may_be_faster_if_split};
+}
+
+std::optional<PlacedRow> on_one_machine(const LeastTime& decision, const CollectivesHandle& job) {
+    require(decision.check(job.view()));
+    return row_of(decision.on_one_machine(job.view(), to_stop_condition({}), kOtherThreads));
+}
+
+std::optional<PlacedRow> on_several(const LeastTime& decision, const CollectivesHandle& job,
+                                    const Doubles& edges, bool are_stated, double tflop,
+                                    const Doubles& tflop_per_s, const py::object& others) {
+    const decide::GangJob gang{.collectives = job.view(),
+                               .edges = as_span(edges),
+                               .are_stated = are_stated,
+                               .tflop = tflop,
+                               .tflop_per_s = as_span(tflop_per_s),
+                               .others = others_of(others)};
+    require(decision.check(gang));
+    return row_of(decision.on_several(gang, to_stop_condition({}), kOtherThreads));
+}
+
+}  // namespace
+
+void register_least_time(py::module_& module) {
+    py::class_<LeastTime>(module, "LeastTime", "Decides jobs of whole GPUs, of equal needs, without groups.")
+        .def(
+            py::init(&make_least_time), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
+            py::keep_alive<1, 4>(), py::keep_alive<1, 5>(), py::keep_alive<1, 6>(), py::arg("sets"),
+            py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"), py::arg("levels"), py::arg("needs"),
+            py::arg("single_machine"), py::arg("split"), py::arg("compact"),
+            "needs: CPUs and MB of a whole job on one machine. split: how many times faster several machines "
+            "have to be than one; 0 never splits a job that fits one.")
+        .def("on_one_machine", &on_one_machine, py::arg("job"),
+             "The machine, the GPU of each task by its number there, seconds, whether these are the least, a "
+             "bound, and whether several machines may be much faster; None without room.")
+        .def("on_several", &on_several, py::arg("job"), py::arg("edges"), py::arg("are_stated"),
+             py::arg("tflop"), py::arg("tflop_per_s"), py::arg("others"),
+             "The same, of GPUs by their numbers in the cluster; None also where some tasks have no path.");
+}
+
+}  // namespace topoplace::bindings

@@ -1,0 +1,85 @@
+// Least time: which GPUs of a cluster jobs get that take whole GPUs and name no groups.
+//
+// A job gets the best set of one machine's GPUs (condition_sets.hpp). Where no machine has room, or several
+// may be much faster, it is a gang (gang_decision.hpp).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "topoplace/condition_sets.hpp"
+#include "topoplace/domain_fill.hpp"
+#include "topoplace/gang_decision.hpp"
+#include "topoplace/machine_ranking.hpp"
+
+namespace topoplace::decide {
+
+struct LeastTimeParams {
+    // The sets of machines for these jobs. Where all GPUs of each machine are alike, any job of as many tasks
+    // that communicate has the same ones, in the same order.
+    ConditionSets* sets = nullptr;
+    MachineRanking* ranking = nullptr;
+    DomainFill* domains = nullptr;   // null: the fill of domains does not count
+    std::size_t before_domains = 0;  // sort keys that precede it
+    const GangTopology* topology = nullptr;
+    const GangLevels* levels = nullptr;
+    HostAmounts needs{};  // of a whole job on one machine
+    bool single_machine = false;
+    double split = 0.0;    // how many times faster several machines have to be than one; 0: never split
+    double compact = 0.0;  // as in GangDecisionParams
+};
+
+// What is missing or out of range.
+[[nodiscard]] Fault check(const LeastTimeParams& params);
+
+// A job on several machines.
+struct GangJob {
+    traffic::JobCollectives collectives{};
+    std::span<const double> edges{};  // as in GangSearchParams
+    bool are_stated = false;          // its collectives
+    double tflop = 0.0;               // as in GangDecisionParams
+    std::span<const double> tflop_per_s{};
+    const ports::FlowCounts* others = nullptr;
+};
+
+struct PlacedJob {
+    bool complete = true;  // false: the search was stopped
+    bool found = false;
+    std::int32_t machine = -1;  // -1: several
+    Gpus gpus{};                // of each task; on one machine by their numbers there
+    double seconds = 0.0;
+    bool optimal = false;
+    std::optional<double> least{};        // no placement takes less; nothing if that is not known
+    bool may_be_faster_if_split = false;  // several machines may be `split` times faster
+};
+
+// Jobs of equal needs and as many tasks each.
+class LeastTime {
+  public:
+    // What the parameters point to has to outlive it.
+    explicit LeastTime(const LeastTimeParams& params) : params_(params) {}
+
+    // The first argument that is out of range.
+    [[nodiscard]] Fault check(const traffic::JobCollectives& job) const;
+    [[nodiscard]] Fault check(const GangJob& job) const;
+
+    PlacedJob on_one_machine(const traffic::JobCollectives& job, const StopCondition& stop,
+                             const OtherThreads& others) const;
+    // Nothing is found either if its machines cannot be chosen freely, or some tasks have no path.
+    PlacedJob on_several(const GangJob& job, const StopCondition& stop, const OtherThreads& others) const;
+
+  private:
+    JobParams job_of(const traffic::JobCollectives& collectives) const;
+    MachineRanking::Ranked best_machine() const;
+    GangDecisionParams asked(const GangJob& job, const MachineOffers& offers) const;
+    bool are_all_alike() const;
+    void prove(const JobParams& job, bool all_compared, const StopCondition& stop, PlacedJob& placed) const;
+    void prove(const GangJob& job, double least, PlacedJob& placed) const;
+    bool may_be_faster_if_split(const JobParams& job, double seconds) const;
+
+    LeastTimeParams params_;
+};
+
+}  // namespace topoplace::decide

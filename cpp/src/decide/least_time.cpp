@@ -1,0 +1,153 @@
+// One machine first, then several; the state is read before each search and not during it.
+#include "topoplace/least_time.hpp"
+
+#include <algorithm>
+#include <limits>
+
+#include "graph/index.hpp"
+#include "job_traffic/checks.hpp"
+#include "topoplace/free_offers.hpp"
+
+namespace topoplace::decide {
+namespace {
+
+constexpr double kEqual = 1 + 3e-9;  // times that differ by rounding alone
+
+}  // namespace
+
+Fault check(const LeastTimeParams& params) {
+    if (params.sets == nullptr || params.ranking == nullptr) return "sets or their ranking are missing";
+    if (params.topology == nullptr || params.levels == nullptr) return "a topology is missing";
+    const std::size_t machines = index(params.sets->conditions().num_machines());
+    if (auto fault = traffic::check_size("machines", index(params.topology->machines.size()), machines))
+        return fault;
+    if (!(params.split >= 0.0 && params.split <= 1e9))
+        return traffic::wrong("split", 0, params.split, "not in 0..1e9");
+    if (!(params.compact >= 0.0 && params.compact <= 1e9))
+        return traffic::wrong("compact", 0, params.compact, "not in 0..1e9");
+    return std::nullopt;
+}
+
+Fault LeastTime::check(const traffic::JobCollectives& job) const {
+    return traffic::check(job, index(params_.sets->params().job.size));
+}
+
+Fault LeastTime::check(const GangJob& job) const { return decide::check(asked(job, {})); }
+
+JobParams LeastTime::job_of(const traffic::JobCollectives& collectives) const {
+    JobParams job = params_.sets->params().job;
+    job.collectives = collectives;
+    return job;
+}
+
+MachineRanking::Ranked LeastTime::best_machine() const {
+    if (params_.domains == nullptr) return params_.ranking->best(params_.needs);
+    return params_.ranking->best_by_domain(*params_.domains, params_.before_domains, params_.needs);
+}
+
+PlacedJob LeastTime::on_one_machine(const traffic::JobCollectives& collectives, const StopCondition& stop,
+                                    const OtherThreads& others) const {
+    PlacedJob placed;
+    placed.complete = params_.sets->rank(*params_.ranking, stop, others);
+    if (!placed.complete) return placed;
+    const MachineRanking::Ranked best = best_machine();
+    if (best.machine == kAbsent) return placed;
+    const ConditionSets::Best* const known = params_.sets->best(best.condition, stop, others);
+    placed.complete = known != nullptr && known->option;
+    if (!placed.complete) return placed;
+    placed.found = true;
+    placed.machine = best.machine;
+    placed.gpus = known->option->gpus;
+    placed.seconds = known->option->seconds;
+    const bool all_compared = known->all_compared;
+    const JobParams job = job_of(collectives);
+    const std::int32_t of = params_.sets->conditions().condition(best.condition).machine_template;
+    const Machine& machine = *params_.sets->params().templates[index(of)].machine;
+    const WhileOthersGoOn meanwhile(others);
+    if (machine.are_alike) {
+        WorkMeter meter(stop);
+        placed.seconds = seconds_of_any(machine, job, meter);
+    }
+    prove(job, all_compared || machine.are_alike, stop, placed);
+    placed.may_be_faster_if_split = may_be_faster_if_split(job, placed.seconds);
+    return placed;
+}
+
+bool LeastTime::are_all_alike() const {
+    return std::ranges::all_of(params_.sets->params().templates,
+                               [](const TemplateParams& one) { return one.machine->are_alike; });
+}
+
+// Where all GPUs of each machine are alike, by a bound; elsewhere on a single machine only.
+void LeastTime::prove(const JobParams& job, bool all_compared, const StopCondition& stop,
+                      PlacedJob& placed) const {
+    if (job.communicates && are_all_alike()) {
+        WorkMeter meter(stop);
+        placed.least = least_seconds_of_one(params_.topology->limits, job, meter);
+        placed.optimal = placed.seconds <= *placed.least * kEqual;
+    } else if (all_compared && params_.topology->machines.size() == 1) {
+        placed.least = placed.seconds / (1 + params_.sets->params().slack);
+        placed.optimal = true;
+    }
+}
+
+bool LeastTime::may_be_faster_if_split(const JobParams& job, double seconds) const {
+    if (params_.split == 0.0 || params_.single_machine || are_all_alike()) return false;
+    if (params_.topology->machines.size() == 1) return false;
+    return seconds >= least_if_split(params_.topology->limits, job) * params_.split;
+}
+
+GangDecisionParams LeastTime::asked(const GangJob& job, const MachineOffers& offers) const {
+    const ConditionSetsParams& own = params_.sets->params();
+    GangDecisionParams params{.groups = {.num_tasks = own.job.size, .are_stated = job.are_stated},
+                              .compact = params_.compact,
+                              .tflop = job.tflop,
+                              .tflop_per_s = job.tflop_per_s};
+    GangSearchParams& search = params.search;
+    search.topology = params_.topology;
+    search.levels = params_.levels;
+    search.offers = offers;
+    search.job = job.collectives;
+    search.edges = job.edges;
+    search.most = own.job.size;
+    search.others = job.others;
+    search.slack = own.slack;
+    search.near_only = own.near_only;
+    return params;
+}
+
+PlacedJob LeastTime::on_several(const GangJob& job, const StopCondition& stop,
+                                const OtherThreads& others) const {
+    const ConditionSetsParams& own = params_.sets->params();
+    std::vector<MachineConditions::Words> suitable;
+    for (const TemplateParams& one : own.templates) suitable.push_back(one.suitable);
+    MachineConditions& conditions = params_.sets->conditions();
+    const KeptOffers offers = free_offers(conditions, suitable, own.job.size);
+    GangDecisionParams params = asked(job, offers.view());
+    const std::vector<std::uint8_t> free = free_gpus(conditions, offers.machines, params.search.free_bytes);
+    params.search.free = free;
+    params.search.stop = stop;
+    const WhileOthersGoOn meanwhile(others);
+    PlacedJob placed;
+    if (offers.machines.empty()) return placed;
+    GangDecision made = place_gang(params);
+    if (!made.best.found) return placed;
+    placed.gpus = std::move(made.best.gpus);
+    placed.machine = kAbsent;
+    prove(job, made.best.least, placed);
+    return placed;
+}
+
+// Beside others, a gang may take longer than it does alone.
+void LeastTime::prove(const GangJob& job, double least, PlacedJob& placed) const {
+    const traffic::CollectiveNetwork& network = params_.topology->network;
+    const traffic::JobFlows flows = traffic::flows_of(network, job.collectives, placed.gpus);
+    placed.seconds = traffic::time_of(network, flows).seconds;
+    placed.found = placed.seconds < std::numeric_limits<double>::infinity();
+    const double beside =
+        job.others == nullptr ? placed.seconds : traffic::time_of(network, flows, job.others).seconds;
+    placed.least = least;
+    placed.optimal = 0.0 < placed.seconds && std::max(placed.seconds, beside) <= least * kEqual;
+}
+
+}  // namespace topoplace::decide

@@ -1,0 +1,120 @@
+"""Jobs that are decided in few calls, beside the engine's way, which asks the same rule condition by condition."""
+
+from __future__ import annotations
+
+import random
+import threading
+from typing import Any
+
+import hypothesis.strategies as st
+import pytest
+from hypothesis import given
+
+import topoplace as tp
+from small_clusters import FAMILIES, linked_cluster, small_cluster, small_job
+from topoplace.deciding.least_time import LeastTime
+from topoplace.deciding.plain_jobs import is_plain
+from topoplace.engine.machine_state import ClusterView
+from topoplace.errors import DeadlineError
+from topoplace.kernels.limits import deadline
+from topoplace.placement import Placement
+
+
+class ByTheEngine(LeastTime):
+    """The same rule; no job of a subclass is plain."""
+
+
+def outcome(placement: Placement | None) -> Any:
+    if placement is None:
+        return None
+    return placement.gpus, dict(placement.scores), placement.optimal, placement.bound, placement.hosts
+
+
+OPTIONS: tuple[dict[str, Any], ...] = (
+    {},
+    {},
+    {"slack": 0.1},
+    {"others": False},
+    {"split": None},
+    {"compact": 0.0},
+)
+
+
+@given(st.sampled_from(["links between machines", *FAMILIES]), st.integers(0, 2**32 - 1))
+def test_plain_jobs_get_what_the_engine_gives(family: str, seed: int) -> None:
+    draws = random.Random(seed)
+    cluster = small_cluster(family, draws) if family in FAMILIES else linked_cluster(draws)
+    options = draws.choice(OPTIONS)
+    policy, engine = LeastTime(**options), ByTheEngine(**options)
+    for number in range(4):
+        job = small_job(draws.randint(2, 8), draws)
+        if draws.random() < 0.3:
+            job = job.with_(single_machine=True)
+        found = policy.place(job, cluster)
+        assert outcome(found) == outcome(engine.place(job, cluster))
+        assert found == policy.place(job, cluster)
+        if found is not None and draws.random() < 0.5:
+            cluster.allocate(f"job-{number}", found, job)
+
+
+@pytest.mark.parametrize("name", ["dgx-h100", "dgx1-v100"])
+def test_what_needs_no_groups_and_no_parts_is_plain(name: str) -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get(name), count=3))
+    view, policy = cluster.view(ClusterView), LeastTime()
+    plain = tp.JobGraph.ring(4), tp.JobGraph.ring(12), tp.JobGraph.independent(3)
+    others = (
+        tp.JobGraph.ring(4).grouped(2, within="socket"),
+        tp.JobGraph.ring(2).with_(gpu_fraction=0.5),
+        tp.JobGraph.ring(2).with_(min_utility=0.5),
+        tp.JobGraph.ring(2).with_(anti_affinity=True),
+    )
+    assert [policy._plain_jobs(job, view) is not None for job in (*plain, *others)] == [True] * 3 + [False] * 4
+    assert [is_plain(job) for job in (*plain, *others)] == [True] * 3 + [False] * 4
+
+
+def test_scores_are_computed_when_they_are_read() -> None:
+    cluster = tp.Cluster(tp.machines.get("dgx1-v100"))
+    placement = tp.place(tp.JobGraph.ring(3), cluster)
+    assert placement is not None
+    again = tp.place(tp.JobGraph.ring(3), cluster)
+    assert placement == again
+    assert placement.scores is placement.scores
+    assert placement.scores["communication_time"] == placement.time
+
+
+def test_a_deadline_ends_a_plain_decision() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=40))
+    for machine in range(40):
+        for gpu in range(8):
+            if machine >> gpu & 1:
+                cluster.drain(8 * machine + gpu)
+    job = tp.JobGraph.from_edges(4, [(0, 1, 3.0), (1, 2, 1.0), (0, 3, 2.0)])
+    with pytest.raises(DeadlineError), deadline(1e-9):
+        tp.place(job, cluster)
+    assert outcome(tp.place(job, cluster)) == outcome(ByTheEngine().place(job, cluster))
+
+
+def test_threads_decide_about_one_cluster() -> None:
+    """Jobs come and go in one thread while another decides."""
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=30))
+    stop = threading.Event()
+    failed: list[BaseException] = []
+
+    def decide() -> None:
+        try:
+            for weight in range(200):
+                tp.place(tp.JobGraph.from_edges(4, [(0, 1, 1.0 + weight), (1, 2, 2.0), (2, 3, 1.0)]), cluster)
+                tp.place(tp.JobGraph.ring(40), cluster)
+        except BaseException as error:  # reported by the test
+            failed.append(error)
+        stop.set()
+
+    thread = threading.Thread(target=decide)
+    thread.start()
+    draws = random.Random(1)
+    while not stop.is_set():
+        machine = draws.randrange(30)
+        cluster.allocate("other", [8 * machine + gpu for gpu in draws.sample(range(8), 3)])
+        cluster.release("other")
+    thread.join()
+    assert not failed
