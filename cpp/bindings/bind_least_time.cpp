@@ -26,7 +26,8 @@ using PlacedRow =
     std::tuple<std::int32_t, py::typing::Tuple<int, py::ellipsis>, double, bool, std::optional<double>, bool>;
 
 std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& ranking,
-                                           const py::object& domains, std::size_t before_domains, const decide::GangTopology& topology,
+                                           const py::object& domains, std::size_t before_domains,
+                                           const decide::GangTopology& topology,
                                            const decide::GangLevels& levels,
                                            std::pair<std::int64_t, std::int64_t> needs, bool single_machine,
                                            double split, double compact) {
@@ -35,7 +36,7 @@ std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& 
         .ranking = &ranking,
         .domains = domains.is_none() ? nullptr : &domains.cast<DomainFill&>(),
         .before_domains = before_domains,
-                                         .topology = &topology,
+        .topology = &topology,
         .levels = &levels,
         .needs = {needs.first, needs.second},
         .single_machine = single_machine,
@@ -79,16 +80,17 @@ void register_least_time(py::module_& module) {
         .def(
             py::init(&make_least_time), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
             py::keep_alive<1, 4>(), py::keep_alive<1, 5>(), py::keep_alive<1, 6>(), py::arg("sets"),
-            py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"), py::arg("levels"), py::arg("needs"),
-            py::arg("single_machine"), py::arg("split"), py::arg("compact"),
+            py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"),
+            py::arg("levels"), py::arg("needs"), py::arg("single_machine"), py::arg("split"),
+            py::arg("compact"),
             "needs: CPUs and MB of a whole job on one machine. split: how many times faster several machines "
             "have to be than one; 0 never splits a job that fits one.")
         .def("on_one_machine", &on_one_machine, py::arg("job"),
-             "The machine, the GPU of each task by its number there, seconds, whether these are the least, a "
-             "bound, and whether several machines may be much faster; None without room.")
+             "The machine, the GPU of each task, seconds, whether these are the least, a bound, and whether "
+             "several machines may be much faster; None without room.")
         .def("on_several", &on_several, py::arg("job"), py::arg("edges"), py::arg("are_stated"),
              py::arg("tflop"), py::arg("tflop_per_s"), py::arg("others"),
-             "The same, of GPUs by their numbers in the cluster; None also where some tasks have no path.");
+             "The same; None also where some tasks have no path.");
 }
 
 }  // namespace topoplace::bindings

@@ -13,7 +13,6 @@ from hypothesis import given
 import topoplace as tp
 from small_clusters import FAMILIES, linked_cluster, small_cluster, small_job
 from topoplace.deciding.least_time import LeastTime
-from topoplace.deciding.plain_jobs import is_plain
 from topoplace.engine.machine_state import ClusterView
 from topoplace.errors import DeadlineError
 from topoplace.kernels.limits import deadline
@@ -60,16 +59,16 @@ def test_plain_jobs_get_what_the_engine_gives(family: str, seed: int) -> None:
 @pytest.mark.parametrize("name", ["dgx-h100", "dgx1-v100"])
 def test_what_needs_no_groups_and_no_parts_is_plain(name: str) -> None:
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get(name), count=3))
-    view, policy = cluster.view(ClusterView), LeastTime()
-    plain = tp.JobGraph.ring(4), tp.JobGraph.ring(12), tp.JobGraph.independent(3)
+    plain = LeastTime()._plain_jobs(cluster.view(ClusterView))
+    some = tp.JobGraph.ring(4), tp.JobGraph.ring(12), tp.JobGraph.independent(3)
     others = (
         tp.JobGraph.ring(4).grouped(2, within="socket"),
         tp.JobGraph.ring(2).with_(gpu_fraction=0.5),
         tp.JobGraph.ring(2).with_(min_utility=0.5),
         tp.JobGraph.ring(2).with_(anti_affinity=True),
     )
-    assert [policy._plain_jobs(job, view) is not None for job in (*plain, *others)] == [True] * 3 + [False] * 4
-    assert [is_plain(job) for job in (*plain, *others)] == [True] * 3 + [False] * 4
+    assert None not in map(plain.place, some)
+    assert [plain.place(job) for job in others] == [None] * 4
 
 
 def test_scores_are_computed_when_they_are_read() -> None:

@@ -47,8 +47,8 @@ struct GangJob {
 struct PlacedJob {
     bool complete = true;  // false: the search was stopped
     bool found = false;
-    std::int32_t machine = -1;  // -1: several
-    Gpus gpus{};                // of each task; on one machine by their numbers there
+    std::int32_t machine = -1;         // -1: several
+    std::vector<std::int32_t> gpus{};  // of each task, by its number in the cluster
     double seconds = 0.0;
     bool optimal = false;
     std::optional<double> least{};        // no placement takes less; nothing if that is not known

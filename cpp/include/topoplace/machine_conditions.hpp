@@ -98,6 +98,10 @@ class MachineConditions {
     std::int32_t condition_of(std::int32_t machine) const {
         return condition_of_[static_cast<std::size_t>(machine)];
     }
+    // By their local numbers.
+    const std::vector<std::int32_t>& gpus_of(std::int32_t machine) const {
+        return layout_.gpus_of[static_cast<std::size_t>(machine)];
+    }
     std::int32_t machine_of(std::int32_t gpu) const { return machine_of_[static_cast<std::size_t>(gpu)]; }
     const std::set<std::int32_t>& machines(std::int32_t number) const {
         return machines_[static_cast<std::size_t>(number)];

@@ -57,7 +57,8 @@ PlacedJob LeastTime::on_one_machine(const traffic::JobCollectives& collectives, 
     if (!placed.complete) return placed;
     placed.found = true;
     placed.machine = best.machine;
-    placed.gpus = known->option->gpus;
+    const std::vector<std::int32_t>& numbers = params_.sets->conditions().gpus_of(best.machine);
+    for (const std::int32_t local : known->option->gpus) placed.gpus.push_back(numbers[index(local)]);
     placed.seconds = known->option->seconds;
     const bool all_compared = known->all_compared;
     const JobParams job = job_of(collectives);

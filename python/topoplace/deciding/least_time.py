@@ -16,7 +16,7 @@ from topoplace._lazy import above
 from topoplace.cluster.cluster import Cluster
 from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.deciding import bounds, ranked_sets, waiting
-from topoplace.deciding.plain_jobs import PlainJobs, are_plain, is_plain
+from topoplace.deciding.plain_jobs import PlainJobs, Rule
 from topoplace.engine import one_maker
 from topoplace.engine.admission import has_exact_room
 from topoplace.engine.gangs.rules import allowed_splits, has_domain
@@ -27,7 +27,6 @@ from topoplace.engine.machines.decided_job import DecidedJob
 from topoplace.engine.machines.machine_class import mask_of
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.memo import Memo
-from topoplace.engine.request import resource_key
 from topoplace.engine.requirements import SPREADS_SHARES
 from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
@@ -197,10 +196,13 @@ class LeastTime(MachinePolicy):
         Raise ValueError for a requirement that this policy or the cluster cannot honour, and for a machine of more than
         4096 GPUs.
         """
-        if type(cluster) is Cluster:
-            decided = cluster.view(ClusterView).decided.get((self, self.split, id(job)))
+        if type(cluster) is Cluster and type(job) is JobGraph:
+            view = cluster.view(ClusterView)
+            decided = view.decided.get((self, self.split, id(job)))
             if decided is not None and (placement := decided.placement()) is not None:
                 return placement
+            if not job.requirements:
+                return self.found(job, view)
         return super().place(job, cluster)
 
     def found(self, job: JobGraph, view: ClusterView, postponed: int = 0) -> Placement | None:
@@ -208,33 +210,28 @@ class LeastTime(MachinePolicy):
         decided = view.decided.get(key := (self, self.split, id(job)))
         if decided is not None and (placement := decided.placement()) is not None:
             return placement
-        if type(self) is not LeastTime:  # it may decide otherwise
-            return super().found(job, view, postponed)
-        known = view.plain_jobs.get(key)
-        plain = self._plain_jobs(job, view) if known is None else known[1]
-        placement = plain and plain.place(job)
+        if type(self) is not LeastTime or self.timeout is not None or self._reslicing:
+            return super().found(job, view, postponed)  # a subclass may decide otherwise
+        plain = view.plain_jobs.get((self, self.split)) or self._plain_jobs(view)
+        is_second = decided is None and id(job) in plain.known
+        placement = plain.place(job)
         if placement is None:
             placement = super().found(job, view, postponed)
-        if decided is None and known is not None and self._depends_on_condition(job, view):
+        if is_second and self._depends_on_condition(job, view):
             view.decided[key] = self._decided(job, view)
         return placement
 
-    def _plain_jobs(self, job: JobGraph, view: ClusterView) -> PlainJobs | None:
-        """Return what decides jobs like this one; None if the job is not plain, or needs several searches."""
-        topology, found = view.cluster.topology, None
-        if self.timeout is None and not self._reslicing and is_plain(job) and are_plain(topology):
-            is_any_alike = job.edges and len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
-            like = resource_key(job) if is_any_alike else self.ranked_as(view.request(job), view)
-            found = view.table((PlainJobs, self, self.split, like), partial(self._new_plain_jobs, job, view))
-        view.plain_jobs[self, self.split, id(job)] = job, found  # holds the job, so that no other gets its id
-        return found
-
-    def _new_plain_jobs(self, job: JobGraph, view: ClusterView) -> PlainJobs:
-        request, others = view.request(job), partial(self._others, view)
-        options = self._machine_options(request, view)
-        return PlainJobs(
-            request, view, options, self._timing, others, split=self.split, compact=self.compact
+    def _plain_jobs(self, view: ClusterView) -> PlainJobs:
+        rule = Rule(
+            self._timing,
+            self.split or 0.0,
+            self.compact,
+            partial(self._others, view),
+            self._machine_options,
+            self.ranked_as,
         )
+        found = view.plain_jobs[self, self.split] = PlainJobs(view, rule)
+        return found
 
     def _depends_on_condition(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if the placement on a machine follows from the machine's condition alone."""

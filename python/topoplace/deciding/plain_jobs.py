@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -12,12 +12,14 @@ from topoplace.deciding import ranked_sets
 from topoplace.deciding.gang_topology import GangLevels, topology_of_gangs, usual_tflop_per_s
 from topoplace.deciding.machine_tree import chain_of
 from topoplace.engine.machine_policy import placed_on
+from topoplace.engine.memo import Memo
+from topoplace.engine.request import resource_key
 from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.objectives.links import job_link_scores
 from topoplace.topology.makers import gpus_by_maker
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from topoplace import kernels
     from topoplace.engine.machine_state import ClusterView
@@ -25,71 +27,59 @@ if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
-    from topoplace.topology.links.nccl_rates import Rates
-    from topoplace.topology.topology import Topology
+
+class Rule(NamedTuple):
+    """What the policy least-time says of jobs."""
+
+    timing: ranked_sets.Timing
+    split: float
+    """As for `LeastTime`; 0 never splits a job that fits one machine."""
+    compact: float
+    others: Callable[[], kernels.FlowCounts | None]
+    """Returns the flows of running gangs; None if they do not count."""
+    options: Callable[[JobRequest, ClusterView], MachineOptions]
+    """Returns the options of a request on all machines."""
+    ranked_as: Callable[[JobRequest, ClusterView], JobRequest]
+    """Returns a request that has the same options in the same order."""
+
 
 _ALLOWED: Final = frozenset(("gpu_model", "single_machine", "cpus", "memory_gb"))
 """The requirements that plain jobs may have."""
+_ALONE: Final = frozenset(("single_machine", "cpus", "memory_gb"))
+"""Those with which they are decided on one machine only."""
 _UNKNOWN: Final = np.empty(0)
 
 
-def are_plain(topology: Topology) -> bool:
-    """Return True if jobs on this topology can be plain: GPUs of several makers need more than one decision."""
-    return not topology.derived(gpus_by_maker)
-
-
-def is_plain(job: JobGraph) -> bool:
-    """Return True if a job takes whole GPUs, has no roles, and requires nothing but what its machine has."""
-    return job.num_tasks > 0 and not job.roles and _ALLOWED.issuperset(job.requirements)
-
-
 class PlainJobs:
-    """Plain jobs of equal needs and as many tasks each, for which machines have the same options in the same order."""
+    """Decides plain jobs on a cluster: those of whole GPUs without roles that require nothing but what a machine has.
 
-    def __init__(
-        self,
-        request: JobRequest,
-        view: ClusterView,
-        options: MachineOptions,
-        timing: ranked_sets.Timing,
-        others: Callable[[], kernels.FlowCounts | None],
-        *,
-        split: float | None,
-        compact: float,
-    ) -> None:
-        """Store the arguments.
+    Jobs of equal needs share a decision in C++; where GPUs of a machine are not alike, jobs of equal requests do.
+    """
 
-        request: that of one of the jobs. options: those of the jobs. others: returns the flows of running gangs; None
-        if they do not count. split, compact: as for `LeastTime`.
+    def __init__(self, view: ClusterView, rule: Rule) -> None:
+        """Store the arguments."""
+        self._view, self._rule = view, rule
+        topology = view.cluster.topology
+        self._has_one_maker = not topology.derived(gpus_by_maker)  # of several, more than one decision is needed
+        self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
+        self._decisions: Memo[Hashable, _core.LeastTime] = Memo()
+        self.known: Memo[int, tuple[JobGraph, _core.LeastTime | None]] = Memo()
+        """The jobs that were asked about, by their identity, with what decides them; None for those that are not plain.
         """
-        topology, table = view.cluster.topology, options.table
-        assert isinstance(table, ranked_sets.SetTable)  # a job of whole GPUs without a limit on their memory
-        self._view, self._others, self._rates = view, others, timing.rates
-        self._split = split or 0.0
-        self._is_alone = request.job.single_machine or request.needs_hosts
-        fill, before = options.domains or (None, 0)
-        self._native = _core.LeastTime(
-            table.native,
-            options.by_order,
-            fill,
-            before,
-            topology_of_gangs(topology, timing.rates),
-            topology.derived(GangLevels).of(chain_of(request, view), timing.rates),
-            request.whole_job,
-            request.job.single_machine,
-            self._split,
-            compact,
-        )
 
     def place(self, job: JobGraph) -> Placement | None:
-        """Return the placement of one of these jobs; None if there is none, or more has to be compared."""
-        alone = self._native.on_one_machine(job.traffic_arrays.native)
-        if alone is not None and not alone[-1]:
-            return self._on_machine(job, *alone)
-        if self._is_alone or not job.edges:
+        """Return the placement of a job; None if it is not plain, has none, or needs more to be compared."""
+        known = self.known.get(id(job))  # holds the job, so that no other gets its id
+        decision = self._decision(job) if known is None else known[1]
+        if decision is None:
             return None
-        topology, others, tflop = self._view.cluster.topology, self._others(), job.tflop or 0.0
-        split = self._native.on_several(
+        alone = decision.on_one_machine(job.traffic_arrays.native)
+        if alone is not None and not alone[-1]:
+            return self._placed(job, *alone)
+        if not job.edges or _ALONE.intersection(job.requirements):
+            return None
+        topology, others, tflop = self._view.cluster.topology, self._rule.others(), job.tflop or 0.0
+        split = decision.on_several(
             job.traffic_arrays.native,
             job.edge_array,
             bool(job.stated_collectives),
@@ -97,40 +87,54 @@ class PlainJobs:
             topology.derived(usual_tflop_per_s) if tflop else _UNKNOWN,
             None if others is None else others.native,
         )
-        if split is None:
-            return None
-        _, gpus, seconds, *proof, _ = split
-        if alone is not None and seconds * self._split > alone[2]:
-            return self._on_machine(job, *alone)
-        return self._placed(job, gpus, gpus, topology, seconds, *proof)
+        if split is None or alone is None or split[2] * self._rule.split <= alone[2]:
+            return split and self._placed(job, *split)
+        return self._placed(job, *alone)
 
-    def _on_machine(
-        self, job: JobGraph, machine: int, local: tuple[int, ...], seconds: float, *proof: Any
-    ) -> Placement:
-        classes = self._view.classes
-        numbers, alone = classes.gpus_of[machine], classes.of(machine).alone
-        gpus = tuple([numbers[gpu] for gpu in local])
-        return self._placed(job, gpus, local, alone, seconds, *proof[:2])
+    def _decision(self, job: JobGraph) -> _core.LeastTime | None:
+        found = None
+        if self._has_one_maker and job.num_tasks and not job.roles and _ALLOWED.issuperset(job.requirements):
+            like = (
+                resource_key(job)
+                if self._is_any_alike and job.edges
+                else self._rule.ranked_as(self._view.request(job), self._view)
+            )
+            found = self._decisions.get(like)
+            if found is None:
+                found = self._decisions[like] = self._new_decision(self._view.request(job))
+        self.known[id(job)] = job, found
+        return found
 
-    def _placed(
-        self,
-        job: JobGraph,
-        gpus: tuple[int, ...],
-        local: tuple[int, ...],
-        topology: Topology,
-        seconds: float,
-        optimal: bool,
-        bound: float | None,
-    ) -> Placement:
-        scores = partial(_scores, job, local, topology, seconds, self._rates)
-        return placed_on(
-            job, gpus, self._view.cluster, scores, optimal=optimal, bound=bound, rates=self._rates
+    def _new_decision(self, request: JobRequest) -> _core.LeastTime:
+        view, rule, rates = self._view, self._rule, self._rule.timing.rates
+        topology, options = view.cluster.topology, rule.options(request, view)
+        table, (fill, before) = options.table, options.domains or (None, 0)
+        assert isinstance(table, ranked_sets.SetTable)  # a job of whole GPUs without a limit on their memory
+        return _core.LeastTime(
+            table.native,
+            options.by_order,
+            fill,
+            before,
+            topology_of_gangs(topology, rates),
+            topology.derived(GangLevels).of(chain_of(request, view), rates),
+            request.whole_job,
+            request.job.single_machine,
+            rule.split,
+            rule.compact,
         )
 
+    def _placed(
+        self, job: JobGraph, machine: int, gpus: tuple[int, ...], seconds: float, optimal: bool, *proof: Any
+    ) -> Placement:
+        scores = partial(self._scores, job, machine, gpus, seconds)
+        cluster, rates = self._view.cluster, self._rule.timing.rates
+        return placed_on(job, gpus, cluster, scores, optimal=optimal, bound=proof[0], rates=rates)
 
-def _scores(
-    job: JobGraph, gpus: Sequence[int], topology: Topology, seconds: float, rates: Rates | str
-) -> Mapping[str, float]:
-    """Return the scores of a plain job that communicates for so many seconds on these GPUs of a topology."""
-    carried = bandwidth_scores(job, seconds, gpus, topology, rates)
-    return {**job_link_scores(job, gpus, topology), "communication_time": seconds, **carried}
+    def _scores(
+        self, job: JobGraph, machine: int, gpus: Sequence[int], seconds: float
+    ) -> Mapping[str, float]:
+        classes, topology = self._view.classes, self._view.cluster.topology
+        if machine >= 0:
+            topology, gpus = classes.of(machine).alone, [classes.local_of[gpu] for gpu in gpus]
+        carried = bandwidth_scores(job, seconds, gpus, topology, self._rule.timing.rates)
+        return {**job_link_scores(job, gpus, topology), "communication_time": seconds, **carried}

@@ -34,8 +34,8 @@ class ClusterView:
         self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
         self.decided: Memo[Hashable, DecidedJob] = Memo(_MAX_DECIDED)
         """Jobs that were decided before, by policy, its `split`, and the identity of the job's graph."""
-        self.plain_jobs: Memo[Hashable, tuple[JobGraph, Any]] = Memo(_MAX_DECIDED)
-        """What decides jobs in few calls, by the same keys; None for jobs that need more."""
+        self.plain_jobs: dict[Hashable, Any] = {}
+        """What decides jobs in few calls, by policy and its `split`."""
 
     # ---- jobs ----------------------------------------------------------------------------------------------
 
