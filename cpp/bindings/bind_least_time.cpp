@@ -29,8 +29,8 @@ std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& 
                                            const py::object& domains, std::size_t before_domains,
                                            const decide::GangTopology& topology,
                                            const decide::GangLevels& levels,
-                                           std::pair<std::int64_t, std::int64_t> needs, bool single_machine,
-                                           double split, double compact) {
+                                           std::pair<std::int64_t, std::int64_t> needs, double split,
+                                           double compact) {
     const decide::LeastTimeParams params{
         .sets = &sets,
         .ranking = &ranking,
@@ -39,7 +39,6 @@ std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& 
         .topology = &topology,
         .levels = &levels,
         .needs = {needs.first, needs.second},
-        .single_machine = single_machine,
         .split = split,
         .compact = compact};
     require(check(params));
@@ -81,8 +80,7 @@ void register_least_time(py::module_& module) {
             py::init(&make_least_time), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
             py::keep_alive<1, 4>(), py::keep_alive<1, 5>(), py::keep_alive<1, 6>(), py::arg("sets"),
             py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"),
-            py::arg("levels"), py::arg("needs"), py::arg("single_machine"), py::arg("split"),
-            py::arg("compact"),
+            py::arg("levels"), py::arg("needs"), py::arg("split"), py::arg("compact"),
             "needs: CPUs and MB of a whole job on one machine. split: how many times faster several machines "
             "have to be than one; 0 never splits a job that fits one.")
         .def("on_one_machine", &on_one_machine, py::arg("job"),

@@ -433,7 +433,7 @@ def _scores(placement: Placement) -> Scores:
 
 
 _set_scores = _setters[[one.name for one in fields(Placement)].index("scores")]
-Placement.scores = property(_scores)  # type: ignore[assignment]
+Placement.scores = property(_scores, _set_scores)  # type: ignore[assignment]
 
 
 @dataclass(frozen=True, slots=True)

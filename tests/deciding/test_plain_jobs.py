@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import hypothesis.strategies as st
@@ -39,6 +40,18 @@ OPTIONS: tuple[dict[str, Any], ...] = (
 )
 
 
+REQUIRED: tuple[Callable[[tp.JobGraph], tp.JobGraph], ...] = (
+    lambda job: job,
+    lambda job: job,
+    lambda job: job.with_(single_machine=True),
+    lambda job: job.with_(max_machines=2),
+    lambda job: job.with_(anti_affinity=True),
+    lambda job: job.grouped(2, within="machine"),
+    lambda job: job.grouped(job.num_tasks, prefer="machine"),
+    lambda job: job.with_(balanced="machine"),
+)
+
+
 @given(st.sampled_from(["links between machines", *FAMILIES]), st.integers(0, 2**32 - 1))
 def test_plain_jobs_get_what_the_engine_gives(family: str, seed: int) -> None:
     draws = random.Random(seed)
@@ -47,8 +60,7 @@ def test_plain_jobs_get_what_the_engine_gives(family: str, seed: int) -> None:
     policy, engine = LeastTime(**options), ByTheEngine(**options)
     for number in range(4):
         job = small_job(draws.randint(2, 8), draws)
-        if draws.random() < 0.3:
-            job = job.with_(single_machine=True)
+        job = draws.choice(REQUIRED)(job)
         found = policy.place(job, cluster)
         assert outcome(found) == outcome(engine.place(job, cluster))
         assert found == policy.place(job, cluster)
@@ -63,12 +75,13 @@ def test_what_needs_no_groups_and_no_parts_is_plain(name: str) -> None:
     some = tp.JobGraph.ring(4), tp.JobGraph.ring(12), tp.JobGraph.independent(3)
     others = (
         tp.JobGraph.ring(4).grouped(2, within="socket"),
+        tp.JobGraph.ring(12).grouped(4, within="machine"),
         tp.JobGraph.ring(2).with_(gpu_fraction=0.5),
         tp.JobGraph.ring(2).with_(min_utility=0.5),
         tp.JobGraph.ring(2).with_(anti_affinity=True),
     )
     assert None not in map(plain.place, some)
-    assert [plain.place(job) for job in others] == [None] * 4
+    assert [plain.place(job) for job in others] == [None] * 5
 
 
 def test_scores_are_computed_when_they_are_read() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import topoplace as tp
 from thoroughness import share, thorough
-from topoplace.deciding import gangs
+from topoplace import _core
 from topoplace.engine.driver import QueueWalk
 from topoplace.engine.plan import FOR_EVER, Plan, QueuedJob
 from topoplace.policies import LeastTime
@@ -41,13 +41,13 @@ def planned(job: tp.JobGraph, cluster: tp.Cluster, now: float = 0.0, **fields: A
 def noted_searches(monkeypatch: pytest.MonkeyPatch) -> list[tp.JobGraph]:
     """Return a list to which the jobs are added that the policy searches for from now on."""
     found: list[tp.JobGraph] = []
-    find = LeastTime.find
+    own = LeastTime.found
 
     def noted(self: LeastTime, job: tp.JobGraph, *rest: Any) -> tp.Placement | None:
         found.append(job)
-        return find(self, job, *rest)
+        return own(self, job, *rest)
 
-    monkeypatch.setattr(LeastTime, "find", noted)
+    monkeypatch.setattr(LeastTime, "found", noted)
     return found
 
 
@@ -195,10 +195,10 @@ def test_a_job_that_waits_is_searched_for_on_machines_alone(monkeypatch: pytest.
     def counted(*arguments: Any, **named: Any) -> Any:
         nonlocal searches
         searches += 1
-        return mapped(*arguments, **named)
+        return on_several(*arguments, **named)
 
-    mapped: Callable[..., Any] = gangs.mapped
-    monkeypatch.setattr(gangs, "mapped", counted)
+    on_several: Callable[..., Any] = _core.LeastTime.on_several
+    monkeypatch.setattr(_core.LeastTime, "on_several", counted)
     cluster, policy = half_busy(), LeastTime()
     for now in range(5):
         assert policy.plan([QueuedJob(f"job {i}", EIGHT) for i in range(20)], cluster, float(now)).defer

@@ -25,8 +25,7 @@ struct LeastTimeParams {
     std::size_t before_domains = 0;  // sort keys that precede it
     const GangTopology* topology = nullptr;
     const GangLevels* levels = nullptr;
-    HostAmounts needs{};  // of a whole job on one machine
-    bool single_machine = false;
+    HostAmounts needs{};   // of a whole job on one machine
     double split = 0.0;    // how many times faster several machines have to be than one; 0: never split
     double compact = 0.0;  // as in GangDecisionParams
 };

@@ -93,7 +93,7 @@ void LeastTime::prove(const JobParams& job, bool all_compared, const StopConditi
 }
 
 bool LeastTime::may_be_faster_if_split(const JobParams& job, double seconds) const {
-    if (params_.split == 0.0 || params_.single_machine || are_all_alike()) return false;
+    if (params_.split == 0.0 || are_all_alike()) return false;
     if (params_.topology->machines.size() == 1) return false;
     return seconds >= least_if_split(params_.topology->limits, job) * params_.split;
 }

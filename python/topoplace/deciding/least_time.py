@@ -210,23 +210,33 @@ class LeastTime(MachinePolicy):
         decided = view.decided.get(key := (self, self.split, id(job)))
         if decided is not None and (placement := decided.placement()) is not None:
             return placement
-        if type(self) is not LeastTime or self.timeout is not None or self._reslicing:
-            return super().found(job, view, postponed)  # a subclass may decide otherwise
-        plain = view.plain_jobs.get((self, self.split)) or self._plain_jobs(view)
-        is_second = decided is None and id(job) in plain.known
-        placement = plain.place(job)
+        plain = self._plain_jobs(view)
+        is_second = decided is None and (view.knows(job) if plain is None else id(job) in plain.known)
+        placement = plain and plain.place(job)
         if placement is None:
             placement = super().found(job, view, postponed)
-        if is_second and self._depends_on_condition(job, view):
+        if is_second and type(self) is LeastTime and self._depends_on_condition(job, view):
             view.decided[key] = self._decided(job, view)
         return placement
 
-    def _plain_jobs(self, view: ClusterView) -> PlainJobs:
+    def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
+        """Return the result of `MachinePolicy.search`; a plain job takes one or two calls of C++."""
+        plain = self._plain_jobs(view)
+        return (plain and plain.place(job)) or super().search(job, view, least_utility)
+
+    def _plain_jobs(self, view: ClusterView) -> PlainJobs | None:
+        """Return what decides plain jobs by this rule; None if some are decided otherwise."""
+        if type(self) is not LeastTime or self.timeout is not None or self._reslicing:
+            return None  # a subclass may decide otherwise
+        known = view.plain_jobs.get((self, self.split))
+        if known is not None:
+            return known
         rule = Rule(
             self._timing,
             self.split or 0.0,
             self.compact,
             partial(self._others, view),
+            self._is_plain,
             self._machine_options,
             self.ranked_as,
         )
@@ -236,10 +246,14 @@ class LeastTime(MachinePolicy):
     def _depends_on_condition(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if the placement on a machine follows from the machine's condition alone."""
         request = view.request(job)
-        is_plain = request.size and not (request.takes_parts or request.needs_hosts or request.asks_utility)
-        if not is_plain or self.may_reslice or len(request.memory_limits) > 1:
+        if not request.size or request.needs_hosts or self.may_reslice or not self._is_plain(request):
             return False
-        return self._goes_by_machine(request) and not one_maker.is_bound(job, view.cluster.topology)
+        return not one_maker.is_bound(job, view.cluster.topology)
+
+    def _is_plain(self, request: JobRequest) -> bool:
+        """Return True if machines in one condition have the same options for a request of whole GPUs."""
+        takes_whole = not (request.takes_parts or request.asks_utility)
+        return takes_whole and len(request.memory_limits) == 1 and self._goes_by_machine(request)
 
     def _decided(self, job: JobGraph, view: ClusterView) -> DecidedJob:
         request = view.request(job)

@@ -1,4 +1,4 @@
-"""Jobs of whole GPUs that name no groups, decided in one call, or two for a gang (`least_time.hpp`)."""
+"""Jobs of whole GPUs, decided in one call of C++, or two for a gang (`least_time.hpp`)."""
 
 from __future__ import annotations
 
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
 
+
 class Rule(NamedTuple):
     """What the policy least-time says of jobs."""
 
@@ -37,21 +38,21 @@ class Rule(NamedTuple):
     compact: float
     others: Callable[[], kernels.FlowCounts | None]
     """Returns the flows of running gangs; None if they do not count."""
+    is_plain: Callable[[JobRequest], bool]
+    """Returns True if machines in one condition have the same options for a request of whole GPUs."""
     options: Callable[[JobRequest, ClusterView], MachineOptions]
     """Returns the options of a request on all machines."""
     ranked_as: Callable[[JobRequest, ClusterView], JobRequest]
     """Returns a request that has the same options in the same order."""
 
 
-_ALLOWED: Final = frozenset(("gpu_model", "single_machine", "cpus", "memory_gb"))
-"""The requirements that plain jobs may have."""
-_ALONE: Final = frozenset(("single_machine", "cpus", "memory_gb"))
-"""Those with which they are decided on one machine only."""
+_FREE: Final = frozenset(("gpu_model", "gpu_memory_gb"))
+"""The requirements with which the machines of a gang may be chosen freely."""
 _UNKNOWN: Final = np.empty(0)
 
 
 class PlainJobs:
-    """Decides plain jobs on a cluster: those of whole GPUs without roles that require nothing but what a machine has.
+    """Decides jobs of whole GPUs on a cluster, on several machines only if nothing binds these.
 
     Jobs of equal needs share a decision in C++; where GPUs of a machine are not alike, jobs of equal requests do.
     """
@@ -60,7 +61,9 @@ class PlainJobs:
         """Store the arguments."""
         self._view, self._rule = view, rule
         topology = view.cluster.topology
-        self._has_one_maker = not topology.derived(gpus_by_maker)  # of several, more than one decision is needed
+        self._has_one_maker = not topology.derived(
+            gpus_by_maker
+        )  # of several, more than one decision is needed
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
         self._decisions: Memo[Hashable, _core.LeastTime] = Memo()
         self.known: Memo[int, tuple[JobGraph, _core.LeastTime | None]] = Memo()
@@ -76,7 +79,7 @@ class PlainJobs:
         alone = decision.on_one_machine(job.traffic_arrays.native)
         if alone is not None and not alone[-1]:
             return self._placed(job, *alone)
-        if not job.edges or _ALONE.intersection(job.requirements):
+        if not self._may_be_free(job) or job.num_tasks > self._view.cluster.num_free:
             return None
         topology, others, tflop = self._view.cluster.topology, self._rule.others(), job.tflop or 0.0
         split = decision.on_several(
@@ -91,19 +94,28 @@ class PlainJobs:
             return split and self._placed(job, *split)
         return self._placed(job, *alone)
 
+    def _may_be_free(self, job: JobGraph) -> bool:
+        """Return True if any GPUs of any machines may share a job that communicates."""
+        is_free = job.edges and not job.roles and _FREE.issuperset(job.requirements)
+        return bool(is_free) and not self._view.classes.have_partitions
+
     def _decision(self, job: JobGraph) -> _core.LeastTime | None:
-        found = None
-        if self._has_one_maker and job.num_tasks and not job.roles and _ALLOWED.issuperset(job.requirements):
-            like = (
-                resource_key(job)
-                if self._is_any_alike and job.edges
-                else self._rule.ranked_as(self._view.request(job), self._view)
-            )
+        like, found = self._like(job), None
+        if like is not None:
             found = self._decisions.get(like)
             if found is None:
                 found = self._decisions[like] = self._new_decision(self._view.request(job))
         self.known[id(job)] = job, found
         return found
+
+    def _like(self, job: JobGraph) -> Hashable:
+        """Return a key that is equal for jobs of one decision; None if the job is not plain."""
+        if not (self._has_one_maker and job.num_tasks):
+            return None
+        if self._is_any_alike and job.edges and not job.requirements:
+            return resource_key(job)
+        request = self._view.request(job)
+        return self._rule.ranked_as(request, self._view) if self._rule.is_plain(request) else None
 
     def _new_decision(self, request: JobRequest) -> _core.LeastTime:
         view, rule, rates = self._view, self._rule, self._rule.timing.rates
@@ -118,8 +130,7 @@ class PlainJobs:
             topology_of_gangs(topology, rates),
             topology.derived(GangLevels).of(chain_of(request, view), rates),
             request.whole_job,
-            request.job.single_machine,
-            rule.split,
+            rule.split if request.fits_any_machine and not request.job.single_machine else 0.0,
             rule.compact,
         )
 

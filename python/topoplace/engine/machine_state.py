@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 Built = TypeVar("Built")
 _MAX_REQUESTS = 1 << 14
 _MAX_DECIDED = 1 << 10
+_MAX_POLICIES = 1 << 6
 _MAX_TABLES = 1 << 11
 """Maximum number of cached tables, about one per request and policy; beyond it the oldest are dropped."""
 
@@ -34,7 +35,7 @@ class ClusterView:
         self._request_of: Memo[tuple[int, bool], tuple[JobGraph, JobRequest]] = Memo()
         self.decided: Memo[Hashable, DecidedJob] = Memo(_MAX_DECIDED)
         """Jobs that were decided before, by policy, its `split`, and the identity of the job's graph."""
-        self.plain_jobs: dict[Hashable, Any] = {}
+        self.plain_jobs: Memo[Hashable, Any] = Memo(_MAX_POLICIES)
         """What decides jobs in few calls, by policy and its `split`."""
 
     # ---- jobs ----------------------------------------------------------------------------------------------
@@ -42,6 +43,10 @@ class ClusterView:
     def request(self, job: JobGraph) -> JobRequest:
         """Return the `JobRequest` of a job; jobs with equal `request_key` share one object."""
         return self._shared_request(job, request_key, exact=False)
+
+    def knows(self, job: JobGraph) -> bool:
+        """Return True if the `request` of this job was asked for, and is still kept."""
+        return (id(job), False) in self._request_of
 
     def exact_request(self, job: JobGraph) -> JobRequest:
         """Return the `JobRequest` of a job; only jobs that no policy distinguishes share one object."""
