@@ -145,8 +145,9 @@ class MachineLimits {
 };
 
 // Of a job that fits a machine on which all GPUs are alike: either it is on one machine, or two tasks that
-// communicate are on different machines.
-double least_seconds_of_one(const GangLimits& limits, const JobParams& job, WorkMeter& meter);
+// communicate are on different machines. known: a machine on which it takes `seconds`; null for none.
+double least_seconds_of_one(const GangLimits& limits, const JobParams& job, WorkMeter& meter,
+                            const Machine* known = nullptr, double seconds = 0.0);
 
 // Of a job on several machines; infinity if that is not worth a search: on a single machine, for jobs of many
 // tasks, and if NVSwitches join the GPUs of each machine, as adapters are slower.

@@ -74,7 +74,8 @@ class LeastTime {
     MachineRanking::Ranked best_machine() const;
     GangDecisionParams asked(const GangJob& job, const MachineOffers& offers) const;
     bool are_all_alike() const;
-    void prove(const JobParams& job, bool all_compared, const StopCondition& stop, PlacedJob& placed) const;
+    void prove(const JobParams& job, const Machine& machine, bool all_compared, const StopCondition& stop,
+               PlacedJob& placed) const;
     void prove(const GangJob& job, double least, PlacedJob& placed) const;
     bool may_be_faster_if_split(const JobParams& job, double seconds) const;
 

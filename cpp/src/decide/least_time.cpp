@@ -69,7 +69,7 @@ PlacedJob LeastTime::on_one_machine(const traffic::JobCollectives& collectives, 
         WorkMeter meter(stop);
         placed.seconds = seconds_of_any(machine, job, meter);
     }
-    prove(job, all_compared || machine.are_alike, stop, placed);
+    prove(job, machine, all_compared || machine.are_alike, stop, placed);
     placed.may_be_faster_if_split = may_be_faster_if_split(job, placed.seconds);
     return placed;
 }
@@ -80,11 +80,11 @@ bool LeastTime::are_all_alike() const {
 }
 
 // Where all GPUs of each machine are alike, by a bound; elsewhere on a single machine only.
-void LeastTime::prove(const JobParams& job, bool all_compared, const StopCondition& stop,
-                      PlacedJob& placed) const {
+void LeastTime::prove(const JobParams& job, const Machine& machine, bool all_compared,
+                      const StopCondition& stop, PlacedJob& placed) const {
     if (job.communicates && are_all_alike()) {
         WorkMeter meter(stop);
-        placed.least = least_seconds_of_one(params_.topology->limits, job, meter);
+        placed.least = least_seconds_of_one(params_.topology->limits, job, meter, &machine, placed.seconds);
         placed.optimal = placed.seconds <= *placed.least * kEqual;
     } else if (all_compared && params_.topology->machines.size() == 1) {
         placed.least = placed.seconds / (1 + params_.sets->params().slack);

@@ -102,10 +102,12 @@ double gb_across(const std::vector<Masked>& phase, std::uint32_t part) {
 
 }  // namespace
 
-double least_seconds_of_one(const GangLimits& limits, const JobParams& job, WorkMeter& meter) {
-    double least = kNever;
+double least_seconds_of_one(const GangLimits& limits, const JobParams& job, WorkMeter& meter,
+                            const Machine* known, double seconds) {
+    double least = known == nullptr ? kNever : seconds;
     for (const Machine* one : limits.machines) {
-        if (one->num_gpus() >= index(job.size)) least = std::min(least, seconds_of_any(*one, job, meter));
+        if (one != known && one->num_gpus() >= index(job.size))
+            least = std::min(least, seconds_of_any(*one, job, meter));
     }
     if (limits.class_of.size() > 1) least = std::min(least, least_over_machines(limits, job));
     return least * kRoundedDown;

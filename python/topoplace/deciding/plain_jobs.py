@@ -48,6 +48,8 @@ class Rule(NamedTuple):
 
 _FREE: Final = frozenset(("gpu_model", "gpu_memory_gb"))
 """The requirements with which the machines of a gang may be chosen freely."""
+_MAX_KNOWN: Final = 1 << 12
+_MAX_DECISIONS: Final = 1 << 11
 _UNKNOWN: Final = np.empty(0)
 
 
@@ -65,8 +67,8 @@ class PlainJobs:
             gpus_by_maker
         )  # of several, more than one decision is needed
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
-        self._decisions: Memo[Hashable, _core.LeastTime] = Memo()
-        self.known: Memo[int, tuple[JobGraph, _core.LeastTime | None]] = Memo()
+        self._decisions: Memo[Hashable, _core.LeastTime] = Memo(_MAX_DECISIONS)
+        self.known: Memo[int, tuple[JobGraph, _core.LeastTime | None]] = Memo(_MAX_KNOWN)
         """The jobs that were asked about, by their identity, with what decides them; None for those that are not plain.
         """
 

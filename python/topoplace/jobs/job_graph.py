@@ -522,7 +522,10 @@ class JobGraph:
         Zero CPUs do not count. Fields that only describe a job are no requirements: `name`, `bandwidth_sensitive`,
         `profile`, `priority`, `group`, `tflop` and `elastic`.
         """
-        stated = zip(REQUIREMENTS, _required(self), _DEFAULTS, strict=True)
+        values = _required(self)
+        if values == _DEFAULTS:
+            return ()
+        stated = zip(REQUIREMENTS, values, _DEFAULTS, strict=True)
         return tuple([name for name, value, default in stated if value and value != default])
 
     @property
