@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import topoplace as tp
 from topoplace.objectives import communication_cost
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth
-from topoplace.objectives.links import class_of, job_link_scores, link_scores, scores_in
-from topoplace.objectives.pair_links import PairLinks, communication_cost_from
+from topoplace.objectives.links import job_link_scores, link_scores, scores_in
+from topoplace.objectives.pair_links import PairLinks, class_of, communication_cost_from
 from topoplace.testing.strategies import cluster_topologies
 from topoplace.topology.links.distance import DistanceWeights
 
@@ -28,9 +28,11 @@ def test_many_pairs_at_once_are_as_one_by_one(topology: tp.Topology, seed: int, 
     pairs = np.array([(random.randrange(n), random.randrange(n)) for _ in range(30)])
     u, v = pairs.T
     for _ in range(2):  # the second time they are known
-        links, distances, number = topology.derived(PairLinks).of(u, v)
-        assert [links[i] for i in number] == [topology.link(int(a), int(b)) for a, b in pairs]
-        assert [distances[i] for i in number] == [topology.distance(int(a), int(b)) for a, b in pairs]
+        number, known = topology.derived(PairLinks).of(u, v)
+        links = [topology.link(a, b) for a, b in pairs.tolist()]
+        assert known.speeds[number].tolist() == [link.gb_per_s for link in links]
+        assert known.classes[number].tolist() == [class_of(link) for link in links]
+        assert known.distances[number].tolist() == [topology.distance(a, b) for a, b in pairs.tolist()]
 
 
 @given(cluster_topologies(), st.integers(0, 1000))

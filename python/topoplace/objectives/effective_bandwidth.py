@@ -129,11 +129,16 @@ class EffectiveBandwidth:
 
     def of_counts(self, x: int, y: int, z: int) -> float:
         """Return the GB/s predicted for `x` double NVLinks, `y` single NVLinks and `z` other links, cached."""
-        counts = (
-            _checks.integer(x, "x", ValueError, low=0, high=_MAX_LINKS),
-            _checks.integer(y, "y", ValueError, low=0, high=_MAX_LINKS),
-            _checks.integer(z, "z", ValueError, low=0, high=_MAX_LINKS),
+        return self.of_checked(
+            (
+                _checks.integer(x, "x", ValueError, low=0, high=_MAX_LINKS),
+                _checks.integer(y, "y", ValueError, low=0, high=_MAX_LINKS),
+                _checks.integer(z, "z", ValueError, low=0, high=_MAX_LINKS),
+            )
         )
+
+    def of_checked(self, counts: tuple[int, int, int]) -> float:
+        """Return the result of `of_counts` for numbers of links that need no check."""
         known = self._known.get(counts)
         if known is None:
             known = self._known[counts] = float(self.predict(*counts))

@@ -24,32 +24,21 @@ from topoplace.objectives.arguments import (
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extrapolated
 from topoplace.objectives.pair_links import (
     MAX_LISTED_GPUS,
+    NUM_LINK_CLASSES,
     Edges,
+    Ints,
+    KnownLinks,
     PairLinks,
-    Pairs,
     Rows,
+    class_of,
     rows_of,
     rows_under,
 )
-from topoplace.topology.links.link_kinds import NVLINKS, Link, LinkKind
 from topoplace.topology.topology import Topology
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
 
-DOUBLE_NVLINK: Final = 0
-"""The class of two or more NVLinks, and of links through NVSwitches (MAPA, Table 1)."""
-SINGLE_NVLINK: Final = 1
-"""The class of one NVLink."""
-OTHER_LINK: Final = 2
-"""The class of all other links."""
-NUM_LINK_CLASSES: Final = 3
-"""The number of classes of links."""
-
-_NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
-# Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).
-_SINGLE_FROM_GB_PER_S = (12.0 + 20.0) / 2
-_DOUBLE_FROM_GB_PER_S = (25.0 + 50.0) / 2
 # Up to this size a plain loop is faster than numpy on tiny arrays.
 _MAX_LOOPED_GPUS: Final = 24
 # Above this size the sum over all pairs costs more than the search, so it is cached until the free GPUs change.
@@ -68,20 +57,6 @@ def link_class(topology: Topology) -> NDArray[np.int8]:
     _checks.instance(topology, Topology, "topology", ValueError)
     classes: NDArray[np.int8] = topology.link_matrix(class_of, np.int8)
     return classes
-
-
-def class_of(link: Link) -> int:
-    """Return the class of one link: 0 double NVLink, 1 single NVLink, 2 any other (see `link_class`)."""
-    if type(link) is not Link:  # asked a million times for one large machine
-        _checks.instance(link, Link, "link", ValueError)
-    if link.kind in _NVLINKS:
-        return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
-    if (
-        link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI)
-        or link.gb_per_s < _SINGLE_FROM_GB_PER_S
-    ):
-        return OTHER_LINK
-    return DOUBLE_NVLINK if link.gb_per_s >= _DOUBLE_FROM_GB_PER_S else SINGLE_NVLINK
 
 
 class LinkTables:
@@ -299,7 +274,7 @@ def _scores_between(
     topology, gpus = _machine_of_all(gpus, topology)
     if PairLinks.serves(topology, len(edges)):
         u, v = np.array(gpus, dtype=np.int64)[ends.astype(np.int64).T]
-        return _scores_of_pairs(topology.derived(PairLinks).of(u, v), model)
+        return _scores_of_pairs(*topology.derived(PairLinks).of(u, v), model)
     if topology.num_gpus <= MAX_LISTED_GPUS:
         tables = topology.derived(LinkTables)
         return scores_in(edges, gpus, tables.bandwidth, tables.classes, model)
@@ -309,14 +284,13 @@ def _scores_between(
     return scores_in(edges, gpus, bandwidth, classes, model)
 
 
-def _scores_of_pairs(pairs: Pairs, model: EffectiveBandwidth | None) -> dict[str, float]:
+def _scores_of_pairs(number: Ints, known: KnownLinks, model: EffectiveBandwidth | None) -> dict[str, float]:
     """Return the scores of `scores_in`, added up in the same order."""
-    speeds = np.array([link.gb_per_s for link in pairs.links])[pairs.number]
-    classes = np.array([class_of(link) for link in pairs.links])[pairs.number]
-    counts: list[int] = np.bincount(classes, minlength=NUM_LINK_CLASSES).tolist()
+    speeds = known.speeds[number]
+    x, y, z = np.bincount(known.classes[number], minlength=NUM_LINK_CLASSES).tolist()
     return {
         "aggregated_bandwidth": float(np.add.accumulate(speeds)[-1]),
-        "effective_bandwidth": (model or _DEFAULT_MODEL).of_counts(counts[0], counts[1], counts[2]),
+        "effective_bandwidth": (model or _DEFAULT_MODEL).of_checked((x, y, z)),
         "bottleneck_bandwidth": float(speeds.min()),
     }
 
@@ -384,7 +358,6 @@ def scores_in(
     model: EffectiveBandwidth | None = None,
 ) -> dict[str, float]:
     """Return the same scores as `scores_from`, without checking the arguments."""
-    model = model or _DEFAULT_MODEL
     counts = [0] * NUM_LINK_CLASSES
     aggregated, bottleneck = 0.0, float("inf")
     for a, b, _ in edges:
@@ -395,6 +368,6 @@ def scores_in(
         counts[classes[u][v]] += 1
     return {
         "aggregated_bandwidth": aggregated,
-        "effective_bandwidth": model.of_counts(counts[0], counts[1], counts[2]),
+        "effective_bandwidth": (model or _DEFAULT_MODEL).of_checked((counts[0], counts[1], counts[2])),
         "bottleneck_bandwidth": bottleneck,
     }

@@ -1,4 +1,4 @@
-"""The links and distances of many pairs of a cluster's GPUs at once."""
+"""The links and distances of many pairs of a cluster's GPUs at once, and MAPA's classes of links."""
 
 from __future__ import annotations
 
@@ -9,20 +9,33 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from topoplace import _checks
 from topoplace.objectives.arguments import gpu_of_each_task
+from topoplace.topology.links.link_kinds import NVLINKS, Link, LinkKind
 
 if TYPE_CHECKING:
     from topoplace.jobs.job_graph import JobGraph
-    from topoplace.topology.links.link_kinds import Link
     from topoplace.topology.topology import Topology
 
 Ints = NDArray[np.int64]
 FEW_PAIRS = 3
 """Up to this number of pairs, `Topology.link` for each pair is faster."""
 _MAX_LEVELS = 16
-_FEW_KINDS = 1 << 12
-"""Up to this number of possible kinds of pairs, a table of all of them is faster than sorting."""
+_NO_KIND: Final = np.iinfo(np.int64).max
 
+DOUBLE_NVLINK: Final = 0
+"""The class of two or more NVLinks, and of links through NVSwitches (MAPA, Table 1)."""
+SINGLE_NVLINK: Final = 1
+"""The class of one NVLink."""
+OTHER_LINK: Final = 2
+"""The class of all other links."""
+NUM_LINK_CLASSES: Final = 3
+"""The number of classes of links."""
+
+_NVLINKS: Final = NVLINKS | {LinkKind.NVSWITCH, LinkKind.C2C}
+# Midpoints between the rows of Table 1 (PCIe 12, single NVLink 20 or 25, double NVLink 50 GB/s).
+_SINGLE_FROM_GB_PER_S = (12.0 + 20.0) / 2
+_DOUBLE_FROM_GB_PER_S = (25.0 + 50.0) / 2
 
 MAX_LISTED_GPUS: Final = 512
 """Up to this size nested lists are faster than arrays for single look-ups, and not too large."""
@@ -42,14 +55,30 @@ Rows = Row[Row[Entry]]
 """A table of GPU pairs: `rows[u][v]` is the entry of GPUs u and v."""
 
 
-class Pairs(NamedTuple):
-    """The distinct links of pairs of GPUs."""
+def class_of(link: Link) -> int:
+    """Return the class of one link: 0 double NVLink, 1 single NVLink, 2 any other (see `link_class`)."""
+    if type(link) is not Link:  # asked a million times for one large machine
+        _checks.instance(link, Link, "link", ValueError)
+    if link.kind in _NVLINKS:
+        return DOUBLE_NVLINK if link.lanes >= 2 or link.kind == LinkKind.NVSWITCH else SINGLE_NVLINK
+    if (
+        link.kind not in (LinkKind.UNKNOWN, LinkKind.XGMI, LinkKind.ICI)
+        or link.gb_per_s < _SINGLE_FROM_GB_PER_S
+    ):
+        return OTHER_LINK
+    return DOUBLE_NVLINK if link.gb_per_s >= _DOUBLE_FROM_GB_PER_S else SINGLE_NVLINK
 
-    links: list[Link]
-    distances: list[float]
-    """The distance of pairs with each of `links`."""
-    number: Ints
-    """The index in `links` of each pair's link."""
+
+class KnownLinks(NamedTuple):
+    """The links of kinds of pairs of GPUs, each array with an entry for each kind."""
+
+    kinds: Ints
+    """The kinds, ascending; the last is larger than any other, and that of no pair."""
+    speeds: NDArray[np.float64]
+    """GB/s."""
+    classes: Ints
+    """The result of `class_of`."""
+    distances: NDArray[np.float64]
 
 
 class _LinksInside:
@@ -75,7 +104,7 @@ class PairLinks:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._known: dict[int, tuple[Link, float]] = {}
+        self._known = KnownLinks(np.array([_NO_KIND]), np.zeros(1), np.zeros(1, np.int64), np.zeros(1))
         sizes = [template.num_gpus for template in topology.templates]
         first = np.array([0, *accumulate(sizes)], dtype=np.int64)
         template = np.array(topology.template_of, dtype=np.int64)[topology.machine_of]
@@ -87,33 +116,44 @@ class PairLinks:
         """Return True if `PairLinks` is the faster way to look up `num_pairs` pairs."""
         return num_pairs > FEW_PAIRS and topology.tiling is not None and len(topology.levels) <= _MAX_LEVELS
 
-    def of(self, u: Ints, v: Ints) -> Pairs:
-        """Return the links and distances of the pairs of GPUs `u[i]` and `v[i]`."""
-        levels = self._topology.levels
+    def of(self, u: Ints, v: Ints) -> tuple[Ints, KnownLinks]:
+        """Return the index of the link of each pair of GPUs `u[i]` and `v[i]` in a table of links, and the table."""
+        kind, known = self._kinds_of(u, v), self._known
+        number = np.searchsorted(known.kinds, kind)
+        missing = known.kinds[number] != kind
+        if missing.any():
+            known = self._known = self._with(known, kind[missing], u[missing], v[missing])
+            number = np.searchsorted(known.kinds, kind)
+        return number, known
+
+    def among(self, gpus: Sequence[int]) -> tuple[Ints, KnownLinks]:
+        """Return the links of all pairs of `gpus`, as `of` does, with (k, k) indices."""
+        numbers = np.array(gpus, dtype=np.int64)
+        return self.of(*np.broadcast_arrays(numbers[:, None], numbers))
+
+    def _kinds_of(self, u: Ints, v: Ints) -> Ints:
         machine = self._topology.machine_of
         i, j = machine[u], machine[v]
         apart = i != j
         shared = apart.astype(np.int64)
-        for number, level in enumerate(levels):
+        for number, level in enumerate(self._topology.levels):
             one = level.codes[i]
             shared += (apart & (one == level.codes[j]) & (one >= 0)) * (2 << number)
-        kind = (shared * self._num_ports + self._port[u]) * self._num_ports + self._port[v]
-        where, number_of = _different(kind, (2 << len(levels)) * self._num_ports**2)
-        pairs = zip(kind[where].tolist(), u[where].tolist(), v[where].tolist(), strict=True)
-        found = [self._of_kind(kind, one, other) for kind, one, other in pairs]
-        return Pairs([link for link, _ in found], [distance for _, distance in found], number_of)
+        return (shared * self._num_ports + self._port[u]) * self._num_ports + self._port[v]
 
-    def among(self, gpus: Sequence[int]) -> Pairs:
-        """Return the links and distances of all pairs of `gpus`, as `of` does, with (k, k) numbers."""
-        numbers = np.array(gpus, dtype=np.int64)
-        links, distances, number = self.of(np.repeat(numbers, len(gpus)), np.tile(numbers, len(gpus)))
-        return Pairs(links, distances, number.reshape(len(gpus), len(gpus)))
-
-    def _of_kind(self, kind: int, u: int, v: int) -> tuple[Link, float]:
-        known = self._known.get(kind)
-        if known is None:
-            known = self._known[kind] = self._asked(u, v)
-        return known
+    def _with(self, known: KnownLinks, kind: Ints, u: Ints, v: Ints) -> KnownLinks:
+        """Return the known links and those of these pairs; other threads may use the old table meanwhile."""
+        kinds, where = np.unique(kind, return_index=True)
+        found = [self._asked(*pair) for pair in zip(u[where].tolist(), v[where].tolist(), strict=True)]
+        new = KnownLinks(
+            kinds,
+            np.array([link.gb_per_s for link, _ in found]),
+            np.array([class_of(link) for link, _ in found]),
+            np.array([distance for _, distance in found]),
+        )
+        columns = [np.concatenate(both) for both in zip(known, new, strict=True)]
+        order = np.argsort(columns[0])
+        return KnownLinks(*(column[order] for column in columns))
 
     def _asked(self, u: int, v: int) -> tuple[Link, float]:
         topology = self._topology
@@ -123,19 +163,6 @@ class PairLinks:
         inside = topology.templates[topology.template_of[machine]].derived(_LinksInside)
         link = inside.of(topology.local_index[u], topology.local_index[v])
         return link, topology.distances.of(link)
-
-
-def _different(kind: Ints, num_kinds: int) -> tuple[Ints, Ints]:
-    """Return where each different value of `kind` occurs first or later, and for each entry the place of its value."""
-    if num_kinds > max(_FEW_KINDS, 4 * len(kind)):
-        _, where, number = np.unique(kind, return_index=True, return_inverse=True)
-        return where, number
-    at = np.full(num_kinds, -1, dtype=np.int64)
-    at[kind] = np.arange(len(kind))
-    present = np.flatnonzero(at >= 0)
-    where = at[present]
-    at[present] = np.arange(len(present))
-    return where, at[kind]
 
 
 def rows_of(matrix: NDArray[Any]) -> Sequence[Sequence[Any]]:
@@ -177,8 +204,8 @@ def job_communication_cost(job: JobGraph, gpus: Sequence[int], topology: Topolog
         return communication_cost_from(job.edges, gpus, rows_under(job.edges, gpus, topology.distance))
     ends, weights = job.edge_array[:, :2].astype(np.int64), job.edge_array[:, 2]
     u, v = np.array(gpus, dtype=np.int64)[ends.T]
-    pairs = topology.derived(PairLinks).of(u, v)
-    costs: list[float] = (weights * np.array(pairs.distances)[pairs.number]).tolist()
+    number, known = topology.derived(PairLinks).of(u, v)
+    costs: list[float] = (weights * known.distances[number]).tolist()
     return sum(costs)
 
 

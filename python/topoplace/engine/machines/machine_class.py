@@ -13,8 +13,8 @@ import numpy as np
 from topoplace import kernels
 from topoplace.engine.memo import Memo
 from topoplace.mig import MigProfile, profiles_of_gpu
-from topoplace.objectives.links import LinkTables, class_of
-from topoplace.objectives.pair_links import PairLinks, Rows, rows_of
+from topoplace.objectives.links import LinkTables
+from topoplace.objectives.pair_links import PairLinks, Rows, class_of, rows_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -72,7 +72,7 @@ class MachineClass:
     bandwidth: Rows[float] = field(repr=False)
     """`bandwidth[u][v]`: GB/s of the link between GPUs u and v."""
     classes: Rows[int] = field(repr=False)
-    """`classes[u][v]`: class of the link between GPUs u and v (`objectives.links.class_of`)."""
+    """`classes[u][v]`: class of the link between GPUs u and v (`objectives.class_of`)."""
     partitions: tuple[Mask, ...]
     """The only GPU sets that one job may get; () if any set is allowed."""
     source: Topology = field(repr=False)
@@ -265,8 +265,8 @@ class MachineClasses:
             firsts = [numbers[0] for numbers in self.gpus_of]
             others = np.array(firsts[1:], dtype=np.int64)
             if PairLinks.serves(topology, len(others)):
-                pairs = topology.derived(PairLinks).of(np.full_like(others, firsts[0]), others)
-                distances = pairs.distances
+                number, known = topology.derived(PairLinks).of(np.full_like(others, firsts[0]), others)
+                distances = known.distances[number].tolist()
             else:
                 distances = [topology.distance(firsts[0], other) for other in firsts[1:]]
             self._farthest_machine = max(filter(math.isfinite, distances), default=0.0)
@@ -281,8 +281,8 @@ class MachineClasses:
         """Return the distance matrix of different GPUs; 0 on the diagonal."""
         if not PairLinks.serves(topology, len(gpus) ** 2):
             return np.array([[topology.distance(u, v) if u != v else 0.0 for v in gpus] for u in gpus])
-        pairs = topology.derived(PairLinks).among(gpus)
-        return np.array(pairs.distances)[pairs.number]
+        number, known = topology.derived(PairLinks).among(gpus)
+        return known.distances[number]
 
 
 def _class(topology: Topology, gpus: Sequence[int]) -> MachineClass:

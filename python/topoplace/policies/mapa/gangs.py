@@ -167,8 +167,8 @@ class _Exchange:
 def _speeds_between(topology: Topology, machines: Sequence[int]) -> NDArray[np.float64]:
     """Return the bandwidths between the first GPUs of machines, GB/s; 0 on the diagonal."""
     firsts = [topology.gpus_of[topology.machine_names[machine]][0] for machine in machines]
-    pairs = topology.derived(PairLinks).among(firsts)
-    speeds = np.array([link.gb_per_s for link in pairs.links])[pairs.number]
+    number, known = topology.derived(PairLinks).among(firsts)
+    speeds = known.speeds[number]
     np.fill_diagonal(speeds, 0.0)
     return speeds
 
