@@ -28,6 +28,8 @@ using Rings = std::tuple<double, std::int64_t, std::int32_t, bool>;
 // Seconds of ports, the slowest hop, port-seconds; the slowest rings.
 using PhaseRow = std::tuple<double, std::int32_t, double, Rings>;
 
+constexpr std::size_t kEdgesBetweenSignals = 1 << 16;
+
 template <class T>
 std::vector<T> copy_of(const Array<T>& array) {
     const auto values = as_span(array);
@@ -66,6 +68,33 @@ std::unique_ptr<CollectivesHandle> of_batches(const std::vector<std::vector<Batc
         for (const BatchRow& row : rows) made.back().push_back(batch_of(row));
     }
     return std::make_unique<CollectivesHandle>(traffic::joined(made));
+}
+
+// Each edge (a, b, GB) is a send; all are in one phase.
+std::unique_ptr<CollectivesHandle> of_sends(const py::tuple& edges) {
+    std::vector<std::int64_t> tasks;
+    std::vector<double> gigabytes;
+    tasks.reserve(2 * edges.size());
+    gigabytes.reserve(edges.size());
+    for (const py::handle edge : edges) {
+        const auto [a, b, carried] = edge.cast<std::tuple<std::int32_t, std::int32_t, double>>();
+        tasks.insert(tasks.end(), {a, b});
+        gigabytes.push_back(carried);
+        if (gigabytes.size() % kEdgesBetweenSignals == 0 && signal_pending()) throw py::error_already_set();
+    }
+    std::vector<std::vector<traffic::Batch>> phases;
+    if (!gigabytes.empty())
+        phases.push_back({{.size = 2, .tasks = tasks, .gigabytes = gigabytes}});
+    return std::make_unique<CollectivesHandle>(traffic::joined(phases));
+}
+
+// The number of the kind, the tasks in their order, GB between neighbours.
+using OnlyRing = std::tuple<std::uint8_t, std::vector<std::int32_t>, double>;
+
+std::optional<OnlyRing> only_ring(const CollectivesHandle& job, std::size_t num_tasks) {
+    const bool is_only = job.kinds.size() == 1 && job.tasks.size() == num_tasks;
+    if (!is_only || !traffic::is_ring(static_cast<traffic::Kind>(job.kinds[0]))) return std::nullopt;
+    return OnlyRing(job.kinds[0], job.tasks, job.gigabytes[0]);
 }
 
 // places: machine, local, domain, adapter, rail, near, switches. rings: switched, reduced, most_reduced.
@@ -148,7 +177,12 @@ void register_job_traffic(py::module_& module) {
         .def_static(
             "of_batches", &of_batches, py::arg("phases"),
             "phases: of each phase its batches: kind, (c, n) tasks, (c,) GB, and (c, n) GB received or "
-            "None.");
+            "None.")
+        .def_static("of_sends", &of_sends, py::arg("edges"),
+                    "edges: (a, b, GB) of each send; all run at the same time.")
+        .def("only_ring", &only_ring, py::arg("num_tasks"),
+             "The kind, the tasks, and GB between neighbours of the only collective if that is a ring of all "
+             "tasks; else None.");
     py::class_<CollectiveNetwork>(module, "CollectiveNetwork", "Ports, and the rings among their vertices.")
         .def(py::init(&make_collective_network), py::keep_alive<1, 2>(), py::keep_alive<1, 7>(),
              py::arg("network"), py::arg("places"), py::arg("rings"), py::arg("has_links").noconvert(),

@@ -137,8 +137,17 @@ class JobCollectives:
         """
         phases: of each phase its batches: kind, (c, n) tasks, (c,) GB, and (c, n) GB received or None.
         """
+    @staticmethod
+    def of_sends(edges: tuple) -> JobCollectives:
+        """
+        edges: (a, b, GB) of each send; all run at the same time.
+        """
     def __init__(self, phase_ends: numpy.typing.NDArray[numpy.int64], kinds: numpy.typing.NDArray[numpy.uint8], ends: numpy.typing.NDArray[numpy.int64], tasks: numpy.typing.NDArray[numpy.int32], gigabytes: numpy.typing.NDArray[numpy.float64], received: numpy.typing.NDArray[numpy.float64], batch_ends: numpy.typing.NDArray[numpy.int64]) -> None:
         ...
+    def only_ring(self, num_tasks: typing.SupportsInt | typing.SupportsIndex) -> tuple[int, list[int], float] | None:
+        """
+        The kind, the tasks, and GB between neighbours of the only collective if that is a ring of all tasks; else None.
+        """
 class CollectiveNetwork:
     """
     Ports, and the rings among their vertices.

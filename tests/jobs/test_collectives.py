@@ -7,12 +7,18 @@ import pickle
 from collections import defaultdict
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import topoplace as tp
+from topoplace.collective.bandwidth import DEFAULT_RATES
+from topoplace.collective.networks import collective_network
 from topoplace.engine.request import exact_request_key, request_key
+from topoplace.jobs.collectives import PATTERN_KINDS, arrays_of
+from topoplace.objectives.communication import RING_KINDS
+from topoplace.objectives.job_bandwidth import only_ring
 
 Collective, JobGraph = tp.Collective, tp.JobGraph
 KINDS = ("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "send")
@@ -61,6 +67,40 @@ def test_edges_carry_what_the_steps_of_each_algorithm_send(given_ones: list[tp.C
     assert [(a, b) for a, b, _ in job.edges] == sorted(expected)
     assert {(a, b): weight for a, b, weight in job.edges} == pytest.approx(expected)
     assert job.collectives == tuple(given_ones)
+
+
+@st.composite
+def job_graphs(draw: st.DrawFn) -> tp.JobGraph:
+    """Jobs of up to 9 tasks: a pattern, any graph, or stated collectives."""
+    size = draw(st.integers(1, 9))
+    made = draw(st.sampled_from([*PATTERN_KINDS, "chain", "graph", "collectives"]))
+    if made == "collectives" and size > 1:
+        return JobGraph.from_collectives(size, draw(st.lists(collectives(size), max_size=3)))
+    if made not in ("graph", "collectives"):
+        return getattr(JobGraph, made)(size)
+    pairs = [(a, b) for b in range(size) for a in range(b)]
+    chosen = draw(st.lists(st.sampled_from(pairs), unique=True)) if pairs else []
+    return JobGraph.from_edges(size, [(a, b, draw(st.floats(0.1, 9))) for a, b in chosen])
+
+
+@given(job_graphs())
+def test_kernels_get_the_traffic_that_users_see(job: tp.JobGraph) -> None:
+    network = collective_network(tp.Topology.cluster(tp.machines.get("dgx1-v100"), 2), DEFAULT_RATES)
+    spread = np.arange(job.num_tasks, dtype=np.int32) * 5 % 16
+    (flows, rings), (seen, seen_rings) = (
+        network.flows(one, spread) for one in (job.traffic_arrays, arrays_of(job.traffic))
+    )
+    assert [np.asarray(one).tolist() for one in flows] == [np.asarray(one).tolist() for one in seen]
+    assert rings == seen_rings
+    batches = [batch for listed in job.traffic.values() for batch in listed]
+    is_ring = len(batches) == 1 and batches[0].kind in RING_KINDS
+    found = only_ring(job)
+    if is_ring and batches[0].tasks.shape == (1, job.num_tasks):
+        assert found is not None
+        assert found.tasks == batches[0].tasks[0].tolist()
+        assert found.gigabytes == batches[0].carried[0]
+    else:
+        assert found is None
 
 
 def test_small_cases_are_as_documented() -> None:

@@ -224,8 +224,8 @@ _KIND_OF: Final[Mapping[str, str]] = MappingProxyType(
 
 def arrays_of(traffic: Mapping[str, Sequence[Batch]]) -> JobCollectives:
     """Return the collectives for the kernels; each dimension is one phase."""
-    from topoplace.kernels import JobCollectives
     from topoplace.kernels.job_traffic import KINDS as WAYS
+    from topoplace.kernels.job_traffic import JobCollectives
 
     return JobCollectives.of_batches(
         [

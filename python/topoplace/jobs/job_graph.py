@@ -570,7 +570,11 @@ class JobGraph:
     @cached_property
     def traffic_arrays(self) -> JobCollectives:
         """Return `traffic` for the kernels; it is built once and cached."""
-        return collectives.arrays_of(self.traffic)
+        from topoplace.kernels.job_traffic import JobCollectives
+
+        if self.stated_collectives or self.name in PATTERN_KINDS:
+            return collectives.arrays_of(self.traffic)
+        return JobCollectives.of_sends(self.edges)
 
     @cached_property
     def graph(self) -> Graph:

@@ -153,7 +153,6 @@ class JobCollectives:
         phases, of_kind = integers(phase_ends, "phase_ends"), integers(kinds, "kinds")
         for i in np.flatnonzero((of_kind < 0) | (of_kind >= len(KINDS)))[:1]:
             raise ValueError(f"kinds[{i}] = {of_kind[i]} is not in 0..{len(KINDS) - 1}")
-        self.num_phases = len(phases)
         self.native = _core.JobCollectives(
             phases.astype(np.int64),
             of_kind.astype(np.uint8),
@@ -168,8 +167,14 @@ class JobCollectives:
     def of_batches(cls, phases: Sequence[Sequence[Batch]]) -> Self:
         """Return the collectives of these batches, whose numbers are in range; each list of batches is a phase."""
         made = cls.__new__(cls)
-        made.num_phases = len(phases)
         made.native = _core.JobCollectives.of_batches(phases)
+        return made
+
+    @classmethod
+    def of_sends(cls, edges: tuple[tuple[int, int, float], ...]) -> Self:
+        """Return sends (a, b, GB) that all run in one phase, between tasks that are in range."""
+        made = cls.__new__(cls)
+        made.native = _core.JobCollectives.of_sends(edges)
         return made
 
 

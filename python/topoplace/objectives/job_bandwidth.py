@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from topoplace.collective.bandwidth import DEFAULT_RATES, all_reduce_bandwidth, ring_bandwidth
 from topoplace.collective.networks import collective_network
 from topoplace.collective.several_machines import bandwidth_over
-from topoplace.objectives.communication import RING_KINDS
+from topoplace.kernels.job_traffic import KINDS
 from topoplace.topology.links.nccl_rates import Rates
 
 if TYPE_CHECKING:
-    from topoplace.jobs.collectives import Batch
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
     from topoplace.topology.topology import Topology
@@ -46,10 +45,10 @@ def job_bandwidth(
     """
     ring = only_ring(job)
     ordered = gpus if ring is None else _in_order(ring, gpus)
-    if ring is not None and ring.kind == "broadcast":  # a ring without the way back, which may share ports
+    if ring is not None and ring.kind == "chain":  # a ring without the way back, which may share ports
         return JobBandwidth(bandwidth_over(topology, ordered, rates, "chain"), by_switches=False)
     rings = ring_bandwidth(topology, ordered, rates=rates)
-    if ring is None or ring.kind != "all_reduce":
+    if ring is None or ring.kind != "reduce":
         return JobBandwidth(rings, by_switches=False)
     best = all_reduce_bandwidth(topology, ordered, rates=rates)
     return JobBandwidth(max(best, rings), by_switches=best > rings)
@@ -79,8 +78,8 @@ def bandwidth_scores(
     ring = only_ring(job)
     if ring is None or not seconds:
         return {}
-    carried = float(ring.carried[0]) / seconds
-    if ring.kind != "all_reduce":
+    carried = ring.gigabytes / seconds
+    if ring.kind != "reduce":
         return {"ring_bandwidth": carried}
     rings = carried
     if collective_network(topology, rates).reduces:
@@ -88,15 +87,23 @@ def bandwidth_scores(
     return {"ring_bandwidth": rings, "all_reduce_bandwidth": carried}
 
 
-def only_ring(job: JobGraph) -> Batch | None:
+class OnlyRing(NamedTuple):
+    """The only collective of a job, a ring of all its tasks."""
+
+    kind: str
+    """"reduce", "ring", or "chain" without the way back, as in `kernels.JobCollectives`."""
+    tasks: list[int]
+    """The tasks in the order of the ring."""
+    gigabytes: float
+    """GB between two neighbours."""
+
+
+def only_ring(job: JobGraph) -> OnlyRing | None:
     """Return a job's only collective if that is one ring of all its tasks; None otherwise."""
-    batches = [batch for listed in job.traffic.values() for batch in listed]
-    if len(batches) != 1 or batches[0].kind not in RING_KINDS:
-        return None
-    return batches[0] if batches[0].tasks.shape == (1, job.num_tasks) else None
+    found = job.traffic_arrays.native.only_ring(job.num_tasks)
+    return None if found is None else OnlyRing(KINDS[found[0]], *found[1:])
 
 
-def _in_order(ring: Batch, gpus: Sequence[int]) -> list[int]:
+def _in_order(ring: OnlyRing, gpus: Sequence[int]) -> list[int]:
     """Return the GPUs in the order of a ring of all tasks."""
-    tasks: list[int] = ring.tasks[0].tolist()
-    return [gpus[task] for task in tasks]
+    return [gpus[task] for task in ring.tasks]

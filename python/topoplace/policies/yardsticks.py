@@ -54,7 +54,7 @@ class Speed(NamedTuple):
         if ring is None:
             return cls(gpus, seconds, 0.0, by_switches=False, compute_s=compute_s)
         by_switches = placed_bandwidth(replace(placement, job=job)).by_switches
-        return cls(gpus, seconds, float(ring.carried[0]) / seconds, by_switches, compute_s)
+        return cls(gpus, seconds, ring.gigabytes / seconds, by_switches, compute_s)
 
     @property
     def step_s(self) -> float | None:
