@@ -5,7 +5,7 @@ Here are also the tasks of a job that must be, or should be, in one domain of a 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import islice, permutations
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -203,28 +203,17 @@ class Together(NamedTuple):
 
 def required_of(job: JobGraph) -> list[Together]:
     """Return the groups of two or more tasks that must be in one domain, the whole job first."""
-    levels = job.within, MACHINE if job.single_machine else None
-    return [
-        *_whole(job, levels),
-        *(
-            Together(group.tasks, group.within)
-            for group in job.groups
-            if group.within and len(group.tasks) > 1
-        ),
+    found = [_whole(job, level) for level in (job.within, MACHINE if job.single_machine else None) if level]
+    return found + [
+        Together(one.tasks, one.within) for one in job.groups if one.within and len(one.tasks) > 1
     ]
 
 
 def preferred_of(job: JobGraph) -> list[Together]:
     """Return the groups of tasks that should be in one domain, the whole job last."""
-    return [
-        *(
-            Together(group.tasks, group.prefer)
-            for group in job.groups
-            if group.prefer and len(group.tasks) > 1
-        ),
-        *_whole(job, [job.prefer]),
-    ]
+    found = [Together(one.tasks, one.prefer) for one in job.groups if one.prefer and len(one.tasks) > 1]
+    return [*found, _whole(job, job.prefer)] if job.prefer else found
 
 
-def _whole(job: JobGraph, levels: Iterable[str | None]) -> list[Together]:
-    return [Together(tuple(range(job.num_tasks)), level) for level in levels if level]
+def _whole(job: JobGraph, level: str) -> Together:
+    return Together(tuple(range(job.num_tasks)), level)

@@ -257,11 +257,12 @@ class RunningTraffic:
 
     def now(self) -> kernels.FlowCounts | None:
         """Return the flows of all jobs; None if there are none."""
-        try:
-            self._catch_up()
-        except BaseException:  # an interrupt, with a part of the flows
-            self._start()
-            raise
+        if self._position != self._cluster.native.num_changes:
+            try:
+                self._catch_up()
+            except BaseException:  # an interrupt, with a part of the flows
+                self._start()
+                raise
         return self._flows if self._known else None
 
     @contextmanager
