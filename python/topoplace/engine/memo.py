@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
 
 _LIMIT = 1 << 16
+_MISSING: Final = object()
 
 
 def _nothing() -> None:
@@ -37,9 +38,12 @@ class Memo(dict[Key, Value]):
 
     def get_or_build(self, key: Key, build: Callable[[], Value]) -> Value:
         """Return the cached value of this key; if it is missing, call `build` and cache its result."""
-        try:
-            return self[key]  # one look: another thread may drop the key after a test for it
-        except KeyError:
-            pass
-        value = self[key] = build()
+        found: Any = self.get(key, _MISSING)  # one look: another thread may drop the key after a test for it
+        if found is _MISSING:
+            found = build()
+            if len(self) < self._limit:
+                dict.__setitem__(self, key, found)
+            else:
+                self[key] = found
+        value: Value = found
         return value

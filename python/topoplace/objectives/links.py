@@ -364,7 +364,8 @@ def scores_in(
         u, v = gpus[a], gpus[b]
         speed = bandwidth[u][v]
         aggregated += speed
-        bottleneck = min(bottleneck, speed)
+        if speed < bottleneck:
+            bottleneck = speed
         counts[classes[u][v]] += 1
     return {
         "aggregated_bandwidth": aggregated,
