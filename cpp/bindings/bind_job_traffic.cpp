@@ -83,8 +83,7 @@ std::unique_ptr<CollectivesHandle> of_sends(const py::tuple& edges) {
         if (gigabytes.size() % kEdgesBetweenSignals == 0 && signal_pending()) throw py::error_already_set();
     }
     std::vector<std::vector<traffic::Batch>> phases;
-    if (!gigabytes.empty())
-        phases.push_back({{.size = 2, .tasks = tasks, .gigabytes = gigabytes}});
+    if (!gigabytes.empty()) phases.push_back({{.size = 2, .tasks = tasks, .gigabytes = gigabytes}});
     return std::make_unique<CollectivesHandle>(traffic::joined(phases));
 }
 
