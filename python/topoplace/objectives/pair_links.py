@@ -81,20 +81,6 @@ class KnownLinks(NamedTuple):
     distances: NDArray[np.float64]
 
 
-class _LinksInside:
-    """The links of one machine, each looked up when it is first asked for."""
-
-    def __init__(self, machine: Topology) -> None:
-        self._machine = machine
-        self._known: dict[tuple[int, int], Link] = {}
-
-    def of(self, u: int, v: int) -> Link:
-        known = self._known.get((u, v))
-        if known is None:
-            known = self._known[u, v] = self._machine.link(u, v)
-        return known
-
-
 class PairLinks:
     """A look-up of links of pairs of a cluster's GPUs that computes each kind of pair only once.
 
@@ -139,29 +125,29 @@ class PairLinks:
         for number, level in enumerate(self._topology.levels):
             one = level.codes[i]
             shared += (apart & (one == level.codes[j]) & (one >= 0)) * (2 << number)
-        return (shared * self._num_ports + self._port[u]) * self._num_ports + self._port[v]
+        kinds: Ints = (shared * self._num_ports + self._port[u]) * self._num_ports + self._port[v]
+        return kinds
 
     def _with(self, known: KnownLinks, kind: Ints, u: Ints, v: Ints) -> KnownLinks:
         """Return the known links and those of these pairs; other threads may use the old table meanwhile."""
         kinds, where = np.unique(kind, return_index=True)
         found = [self._asked(*pair) for pair in zip(u[where].tolist(), v[where].tolist(), strict=True)]
-        new = KnownLinks(
+        new = (
             kinds,
             np.array([link.gb_per_s for link, _ in found]),
             np.array([class_of(link) for link, _ in found]),
             np.array([distance for _, distance in found]),
         )
-        columns = [np.concatenate(both) for both in zip(known, new, strict=True)]
-        order = np.argsort(columns[0])
-        return KnownLinks(*(column[order] for column in columns))
+        place = np.searchsorted(known.kinds, kinds)
+        return KnownLinks(*[np.insert(old, place, more) for old, more in zip(known, new, strict=True)])
 
     def _asked(self, u: int, v: int) -> tuple[Link, float]:
         topology = self._topology
         machine: int = topology.machine_of[u]
         if machine != topology.machine_of[v]:
             return topology.link(u, v), topology.distance(u, v)
-        inside = topology.templates[topology.template_of[machine]].derived(_LinksInside)
-        link = inside.of(topology.local_index[u], topology.local_index[v])
+        template = topology.templates[topology.template_of[machine]]
+        link = template.link(topology.local_index[u], topology.local_index[v])
         return link, topology.distances.of(link)
 
 

@@ -21,9 +21,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from topoplace.jobs.job_graph import JobGraph
+from topoplace.objectives import NUM_LINK_CLASSES, OTHER_LINK, LinkTables, link_scores
 from topoplace.objectives.effective_bandwidth import EffectiveBandwidth, is_extrapolated
-from topoplace.objectives.links import LinkTables, link_scores
-from topoplace.objectives.pair_links import NUM_LINK_CLASSES, OTHER_LINK
 from topoplace.placement import Placement
 from topoplace.policies import Baseline, Greedy, MapaTopoAware, Preserve
 from topoplace.policies.mapa.search import MapaPolicy
