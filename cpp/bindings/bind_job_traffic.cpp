@@ -28,8 +28,6 @@ using Rings = std::tuple<double, std::int64_t, std::int32_t, bool>;
 // Seconds of ports, the slowest hop, port-seconds; the slowest rings.
 using PhaseRow = std::tuple<double, std::int32_t, double, Rings>;
 
-constexpr std::size_t kEdgesBetweenSignals = 1 << 16;
-
 template <class T>
 std::vector<T> copy_of(const Array<T>& array) {
     const auto values = as_span(array);
@@ -71,19 +69,16 @@ std::unique_ptr<CollectivesHandle> of_batches(const std::vector<std::vector<Batc
 }
 
 // Each edge (a, b, GB) is a send; all are in one phase.
-std::unique_ptr<CollectivesHandle> of_sends(const py::tuple& edges) {
+std::unique_ptr<CollectivesHandle> of_sends(
+    const std::vector<std::tuple<std::int32_t, std::int32_t, double>>& edges) {
     std::vector<std::int64_t> tasks;
     std::vector<double> gigabytes;
-    tasks.reserve(2 * edges.size());
-    gigabytes.reserve(edges.size());
-    for (const py::handle edge : edges) {
-        const auto [a, b, carried] = edge.cast<std::tuple<std::int32_t, std::int32_t, double>>();
+    for (const auto& [a, b, carried] : edges) {
         tasks.insert(tasks.end(), {a, b});
         gigabytes.push_back(carried);
-        if (gigabytes.size() % kEdgesBetweenSignals == 0 && signal_pending()) throw py::error_already_set();
     }
     std::vector<std::vector<traffic::Batch>> phases;
-    if (!gigabytes.empty()) phases.push_back({{.size = 2, .tasks = tasks, .gigabytes = gigabytes}});
+    if (!edges.empty()) phases.push_back({{.size = 2, .tasks = tasks, .gigabytes = gigabytes}});
     return std::make_unique<CollectivesHandle>(traffic::joined(phases));
 }
 

@@ -138,7 +138,7 @@ class JobCollectives:
         phases: of each phase its batches: kind, (c, n) tasks, (c,) GB, and (c, n) GB received or None.
         """
     @staticmethod
-    def of_sends(edges: tuple) -> JobCollectives:
+    def of_sends(edges: collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex]]) -> JobCollectives:
         """
         edges: (a, b, GB) of each send; all run at the same time.
         """

@@ -42,7 +42,7 @@ class Memo(dict[Key, Value]):
         if found is _MISSING:
             found = build()
             if len(self) < self._limit:
-                dict.__setitem__(self, key, found)
+                super().__setitem__(key, found)
             else:
                 self[key] = found
         value: Value = found

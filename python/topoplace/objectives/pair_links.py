@@ -132,14 +132,13 @@ class PairLinks:
         """Return the known links and those of these pairs; other threads may use the old table meanwhile."""
         kinds, where = np.unique(kind, return_index=True)
         found = [self._asked(*pair) for pair in zip(u[where].tolist(), v[where].tolist(), strict=True)]
-        new = (
-            kinds,
-            np.array([link.gb_per_s for link, _ in found]),
-            np.array([class_of(link) for link, _ in found]),
-            np.array([distance for _, distance in found]),
-        )
         place = np.searchsorted(known.kinds, kinds)
-        return KnownLinks(*[np.insert(old, place, more) for old, more in zip(known, new, strict=True)])
+        return KnownLinks(
+            np.insert(known.kinds, place, kinds),
+            np.insert(known.speeds, place, [link.gb_per_s for link, _ in found]),
+            np.insert(known.classes, place, [class_of(link) for link, _ in found]),
+            np.insert(known.distances, place, [distance for _, distance in found]),
+        )
 
     def _asked(self, u: int, v: int) -> tuple[Link, float]:
         topology = self._topology
