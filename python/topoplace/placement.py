@@ -161,13 +161,12 @@ class Placement:
         resliced: tuple[int, ...] = (),
     ) -> None:
         # A simulation makes millions: written by hand, it sets every field once.
-        _checks.instance(topology, Topology, "topology", AllocationError)
+        if type(topology) is not Topology:
+            _checks.instance(topology, Topology, "topology", AllocationError)
         given = _checked_gpus(gpus, topology)
         if not given and hosts is _NOTHING:
             raise AllocationError(f"gpus = {given} is empty")
-        set_gpus, set_topology, set_scores, set_optimal, set_bound, set_rates, set_job, *set_others = (
-            _setters[:10]
-        )
+        set_gpus, set_topology, set_scores, set_optimal, set_bound, set_rates, set_job, *set_others = _setters
         set_gpus(self, given)
         set_topology(self, topology)
         is_kept = type(scores) is Scores or callable(scores)
@@ -176,13 +175,18 @@ class Placement:
         if job is not None and type(job) is not JobGraph:
             _checks.instance(job, JobGraph, "job", AllocationError)
         set_job(self, job)
-        set_bound(self, bound if bound is None else _checks.real(bound, "bound", AllocationError))
+        is_plain = bound is None or (type(bound) is float and 0.0 <= bound <= _LIMIT)
+        set_bound(self, bound if is_plain else _checks.real(bound, "bound", AllocationError))
         set_rates(self, rates)
-        set_hosts, set_remote, set_drives = set_others
+        set_hosts, set_remote, set_drives, set_slices, set_resliced = set_others
         set_hosts(self, hosts)
         set_remote(self, remote)
         set_drives(self, drives)
-        self._keep_slices(slices, resliced)
+        if slices is _NOTHING and resliced is _NOTHING:
+            set_slices(self, slices)
+            set_resliced(self, resliced)
+        else:
+            self._keep_slices(slices, resliced)
         if not (hosts is _NOTHING and remote is _NOTHING and drives is _NOTHING):
             self._check_hosts()
 
@@ -419,7 +423,9 @@ _setters: tuple[Callable[[Placement, object], None], ...] = tuple(
 _getters: tuple[Callable[[Placement], object], ...] = tuple(
     [attrgetter(one.name) for one in fields(Placement)[1:]]
 )
-_kept_scores: Callable[[Placement], Scores | Callable[[], Mapping[str, float]]] = vars(Placement)["scores"].__get__
+_kept_scores: Callable[[Placement], Scores | Callable[[], Mapping[str, float]]] = vars(Placement)[
+    "scores"
+].__get__
 
 
 def _scores(placement: Placement) -> Scores:

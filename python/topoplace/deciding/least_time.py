@@ -6,7 +6,7 @@ import math
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -235,7 +235,7 @@ class LeastTime(MachinePolicy):
             self._timing,
             self.split or 0.0,
             self.compact,
-            partial(self._others, view),
+            self.others,
             self._is_plain,
             self._machine_options,
             self.ranked_as,

@@ -14,6 +14,7 @@ from topoplace.deciding.machine_tree import chain_of
 from topoplace.engine.machine_policy import placed_on
 from topoplace.engine.memo import Memo
 from topoplace.engine.request import resource_key
+from topoplace.objectives.communication import running_gangs
 from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.objectives.links import job_link_scores
 from topoplace.topology.makers import gpus_by_maker
@@ -21,7 +22,6 @@ from topoplace.topology.makers import gpus_by_maker
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
-    from topoplace import kernels
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.machines.machine_options import MachineOptions
     from topoplace.engine.request import JobRequest
@@ -34,10 +34,9 @@ class Rule(NamedTuple):
 
     timing: ranked_sets.Timing
     split: float
-    """As for `LeastTime`; 0 never splits a job that fits one machine."""
+    """As the others that follow, one of the arguments of `LeastTime`; 0 never splits a job that fits one machine."""
     compact: float
-    others: Callable[[], kernels.FlowCounts | None]
-    """Returns the flows of running gangs; None if they do not count."""
+    others: bool
     is_plain: Callable[[JobRequest], bool]
     """Returns True if machines in one condition have the same options for a request of whole GPUs."""
     options: Callable[[JobRequest, ClusterView], MachineOptions]
@@ -62,7 +61,8 @@ class PlainJobs:
     def __init__(self, view: ClusterView, rule: Rule) -> None:
         """Store the arguments."""
         self._view, self._rule = view, rule
-        topology = view.cluster.topology
+        topology = self._topology = view.cluster.topology
+        self._running = view.cluster.view(running_gangs)
         self._has_one_maker = not topology.derived(
             gpus_by_maker
         )  # of several, more than one decision is needed
@@ -83,13 +83,14 @@ class PlainJobs:
             return self._placed(job, *alone)
         if not self._may_be_free(job) or job.num_tasks > self._view.cluster.num_free:
             return None
-        topology, others, tflop = self._view.cluster.topology, self._rule.others(), job.tflop or 0.0
+        tflop = job.tflop or 0.0
+        others = self._running.now() if self._rule.others else None
         split = decision.on_several(
             job.traffic_arrays.native,
             job.edge_array,
             bool(job.stated_collectives),
             tflop,
-            topology.derived(usual_tflop_per_s) if tflop else _UNKNOWN,
+            self._topology.derived(usual_tflop_per_s) if tflop else _UNKNOWN,
             None if others is None else others.native,
         )
         if split is None or alone is None or split[2] * self._rule.split <= alone[2]:
@@ -121,7 +122,7 @@ class PlainJobs:
 
     def _new_decision(self, request: JobRequest) -> _core.LeastTime:
         view, rule, rates = self._view, self._rule, self._rule.timing.rates
-        topology, options = view.cluster.topology, rule.options(request, view)
+        topology, options = self._topology, rule.options(request, view)
         table, (fill, before) = options.table, options.domains or (None, 0)
         assert isinstance(table, ranked_sets.SetTable)  # a job of whole GPUs without a limit on their memory
         return _core.LeastTime(
@@ -146,7 +147,7 @@ class PlainJobs:
     def _scores(
         self, job: JobGraph, machine: int, gpus: Sequence[int], seconds: float
     ) -> Mapping[str, float]:
-        classes, topology = self._view.classes, self._view.cluster.topology
+        classes, topology = self._view.classes, self._topology
         if machine >= 0:
             topology, gpus = classes.of(machine).alone, [classes.local_of[gpu] for gpu in gpus]
         carried = bandwidth_scores(job, seconds, gpus, topology, self._rule.timing.rates)

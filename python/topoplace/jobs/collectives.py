@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import starmap
+from operator import attrgetter
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple
 
@@ -181,14 +183,16 @@ class Batch(NamedTuple):
         return _pairs(_CARRIED[self.kind][0], self.tasks.shape[1])
 
 
+_gigabytes, _tasks = attrgetter("gigabytes"), attrgetter("tasks")
+
+
 def batches(collectives: Iterable[Collective]) -> Mapping[str, tuple[Batch, ...]]:
     """Return the collectives of each dimension in batches of one kind and size, in the order of first collectives."""
     of_dimension: dict[str, list[Collective]] = {}
     for one in collectives:
         of_dimension.setdefault(one.dimension, []).append(one)
-    return MappingProxyType(
-        {dimension: tuple(_batches_of(members)) for dimension, members in of_dimension.items()}
-    )
+    found = zip(of_dimension, map(tuple, map(_batches_of, of_dimension.values())), strict=True)
+    return MappingProxyType(dict(found))
 
 
 def _batches_of(collectives: Iterable[Collective]) -> list[Batch]:
@@ -196,14 +200,16 @@ def _batches_of(collectives: Iterable[Collective]) -> list[Batch]:
     alike: dict[tuple[str, int, bool], list[Collective]] = {}
     for one in collectives:
         alike.setdefault((one.kind, len(one.tasks), bool(one.shares)), []).append(one)
-    return [_batch(kind, n, same) for (kind, n, _), same in alike.items()]
+    return list(starmap(_batch, alike.items()))
 
 
-def _batch(kind: str, n: int, alike: Sequence[Collective]) -> Batch:
-    gigabytes = np.array([one.gigabytes for one in alike])
-    tasks = np.array([one.tasks for one in alike])
+def _batch(of: tuple[str, int, bool], alike: Sequence[Collective]) -> Batch:
+    kind, n, _ = of
+    gigabytes = np.array(list(map(_gigabytes, alike)))
+    tasks = np.array(list(map(_tasks, alike)))
     if not alike[0].shares:
-        return Batch(kind, tasks, gigabytes * _CARRIED[kind][1](n))
+        _, x, y = _CARRIED[kind]
+        return Batch(kind, tasks, gigabytes * ((x * n + y) / n))
     shares = np.array([one.shares for one in alike])
     received = gigabytes[:, None] * (shares / shares.sum(axis=1, keepdims=True))
     return Batch(kind, tasks, 2 * received.min(axis=1), received)
@@ -227,12 +233,12 @@ def arrays_of(traffic: Mapping[str, Sequence[Batch]]) -> JobCollectives:
     from topoplace.kernels.job_traffic import KINDS as WAYS
     from topoplace.kernels.job_traffic import JobCollectives
 
-    return JobCollectives.of_batches(
-        [
-            [(WAYS.index(_KIND_OF[one.kind]), one.tasks, one.carried, one.received) for one in dimension]
-            for dimension in traffic.values()
-        ]
-    )
+    phases: list[list[Any]] = []
+    for dimension in traffic.values():
+        phases.append([])
+        for kind, *columns in dimension:
+            phases[-1].append((WAYS.index(_KIND_OF[kind]), *columns))
+    return JobCollectives.of_batches(phases)
 
 
 # ---- what each pair of tasks carries --------------------------------------------------------------------------
@@ -284,12 +290,12 @@ def _number_of_pairs(kind: str, n: int) -> int:
     return {"ring": n, "chain": n - 1, "all": n * (n - 1) // 2}[_CARRIED[kind][0]]
 
 
-_CARRIED: Final[Mapping[str, tuple[Shape, Callable[[int], float]]]] = {
-    "all_reduce": ("ring", lambda n: 2 * (n - 1) / n),
-    "all_gather": ("ring", lambda n: (n - 1) / n),
-    "reduce_scatter": ("ring", lambda n: (n - 1) / n),
-    "all_to_all": ("all", lambda n: 2 / n),
-    "broadcast": ("chain", lambda n: 1.0),
-    "send": ("chain", lambda n: 1.0),
+_CARRIED: Final[Mapping[str, tuple[Shape, int, int]]] = {
+    "all_reduce": ("ring", 2, -2),
+    "all_gather": ("ring", 1, -1),
+    "reduce_scatter": ("ring", 1, -1),
+    "all_to_all": ("all", 0, 2),
+    "broadcast": ("chain", 1, 0),
+    "send": ("chain", 1, 0),
 }
-"""The pairs that communicate in a collective among n tasks, and the share of its GB that each pair carries."""
+"""The pairs that communicate in a collective, and x and y: among n tasks, each carries (x n + y) / n of its GB."""
