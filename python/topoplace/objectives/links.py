@@ -271,9 +271,13 @@ def _scores_between(
     model: EffectiveBandwidth | None,
 ) -> dict[str, float]:
     """Return the link scores of these edges. ends: (m, 2) the tasks of each edge."""
-    topology, gpus = _machine_of_all(gpus, topology)
-    if PairLinks.serves(topology, len(edges)):
-        u, v = np.array(gpus, dtype=np.int64)[ends.astype(np.int64).T]
+    placed = np.array(gpus, dtype=np.int64)
+    machines = topology.machine_of[placed]
+    if topology.fabric is not None and len(machines) and (machines == machines[0]).all():
+        topology, local = topology.template(int(machines[0])), topology.local_index
+        gpus = [local[gpu] for gpu in gpus]
+    elif PairLinks.serves(topology, len(edges)):
+        u, v = placed[ends.astype(np.int64).T]
         return _scores_of_pairs(*topology.derived(PairLinks).of(u, v), model)
     if topology.num_gpus <= MAX_LISTED_GPUS:
         tables = topology.derived(LinkTables)
@@ -293,15 +297,6 @@ def _scores_of_pairs(number: Ints, known: KnownLinks, model: EffectiveBandwidth 
         "effective_bandwidth": (model or _DEFAULT_MODEL).of_checked((x, y, z)),
         "bottleneck_bandwidth": float(speeds.min()),
     }
-
-
-def _machine_of_all(gpus: Sequence[int], topology: Topology) -> tuple[Topology, Sequence[int]]:
-    """Return the template of the one machine that all `gpus` are on, and their local numbers; else the arguments."""
-    machines: list[int] = [] if topology.fabric is None else topology.machine_of[list(gpus)].tolist()
-    if len(set(machines)) != 1:
-        return topology, gpus
-    local = topology.local_index
-    return topology.templates[topology.template_of[machines[0]]], [local[gpu] for gpu in gpus]
 
 
 def scores_from(
