@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'ConditionSets', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangLevels', 'GangLimits', 'GangMachines', 'GangRoom', 'GangTopology', 'Graph', 'JobCollectives', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineLimits', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'divide_gang', 'enumerate_subgraphs', 'exchanges_of', 'flows_of', 'free_offers', 'gang_tree', 'gang_units', 'grade', 'largest_flows', 'least_if_split', 'least_max_flow', 'least_seconds', 'least_seconds_of_one', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'place_gang', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'seconds_of', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'ConditionSets', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangLevels', 'GangLimits', 'GangMachines', 'GangRoom', 'GangTopology', 'Graph', 'JobCollectives', 'LeastTime', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineLimits', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'divide_gang', 'enumerate_subgraphs', 'exchanges_of', 'flows_of', 'free_offers', 'gang_tree', 'gang_units', 'grade', 'largest_flows', 'least_if_split', 'least_max_flow', 'least_seconds', 'least_seconds_of_one', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'place_gang', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'seconds_of', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -548,6 +548,22 @@ class GangLevels:
     def beside_no_others(self, level: typing.SupportsInt | typing.SupportsIndex, machines: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], others: FlowCounts, most: typing.SupportsFloat | typing.SupportsIndex) -> list[int]:
         """
         The numbers of machines in domains, of the level and inside it, whose uplinks others do not use.
+        """
+class LeastTime:
+    """
+    Decides jobs of whole GPUs, of equal needs, without groups.
+    """
+    def __init__(self, sets: ConditionSets, ranking: MachineRanking, domains: typing.Any, before_domains: typing.SupportsInt | typing.SupportsIndex, topology: GangTopology, levels: GangLevels, needs: tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex], split: typing.SupportsFloat | typing.SupportsIndex, compact: typing.SupportsFloat | typing.SupportsIndex) -> None:
+        """
+        needs: CPUs and MB of a whole job on one machine. split: how many times faster several machines have to be than one; 0 never splits a job that fits one.
+        """
+    def on_one_machine(self, job: JobCollectives) -> tuple[int, tuple[int, ...], float, bool, float | None, bool] | None:
+        """
+        The machine, the GPU of each task, seconds, whether these are the least, a bound, and whether several machines may be much faster; None without room.
+        """
+    def on_several(self, job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], are_stated: bool, tflop: typing.SupportsFloat | typing.SupportsIndex, tflop_per_s: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], others: typing.Any) -> tuple[int, tuple[int, ...], float, bool, float | None, bool] | None:
+        """
+        The same; None also where some tasks have no path.
         """
 class TargetDistance:
     """
