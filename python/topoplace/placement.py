@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
+_NO_OTHERS = ((),) * 5
 _PLAIN, _TEXT, _INTEGERS = {float, int}, {str}, {int}
 _NO_DEVICES: Mapping[tuple[int, int], str] = MappingProxyType({})
 _NO_SCORES: Mapping[str, float] = MappingProxyType({})
@@ -178,16 +179,11 @@ class Placement:
         is_plain = bound is None or (type(bound) is float and 0.0 <= bound <= _LIMIT)
         set_bound(self, bound if is_plain else _checks.real(bound, "bound", AllocationError))
         set_rates(self, rates)
-        set_hosts, set_remote, set_drives, set_slices, set_resliced = set_others
-        set_hosts(self, hosts)
-        set_remote(self, remote)
-        set_drives(self, drives)
-        if slices is _NOTHING and resliced is _NOTHING:
-            set_slices(self, slices)
-            set_resliced(self, resliced)
-        else:
+        others: tuple[tuple[Any, ...], ...] = hosts, remote, drives, slices, resliced
+        for set_other, value in zip(set_others, others, strict=True):
+            set_other(self, value)
+        if others != _NO_OTHERS:
             self._keep_slices(slices, resliced)
-        if not (hosts is _NOTHING and remote is _NOTHING and drives is _NOTHING):
             self._check_hosts()
 
     def on_gpus(self, gpus: tuple[int, ...]) -> Placement:
@@ -430,16 +426,15 @@ _kept_scores: Callable[[Placement], Scores | Callable[[], Mapping[str, float]]] 
 
 def _scores(placement: Placement) -> Scores:
     kept = _kept_scores(placement)
-    if type(kept) is Scores:
+    if isinstance(kept, Scores):
         return kept
-    assert callable(kept)
     found = checked_scores(kept(), AllocationError)
     _set_scores(placement, found)
     return found
 
 
 _set_scores = _setters[[one.name for one in fields(Placement)].index("scores")]
-Placement.scores = property(_scores, _set_scores)  # type: ignore[assignment]
+setattr(Placement, "scores", property(_scores, _set_scores))  # noqa: B010 (a slot, which type checkers protect)
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class LeastTime(MachinePolicy):
             return placement
         plain = self._plain_jobs(view)
         is_second = decided is None and (view.knows(job) if plain is None else id(job) in plain.known)
-        placement = plain and plain.place(job)
+        placement = None if plain is None else plain.place(job)
         if placement is None:
             placement = super().found(job, view, postponed)
         if is_second and type(self) is LeastTime and self._depends_on_condition(job, view):
@@ -222,13 +222,14 @@ class LeastTime(MachinePolicy):
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
         """Return the result of `MachinePolicy.search`; a plain job takes one or two calls of C++."""
         plain = self._plain_jobs(view)
-        return (plain and plain.place(job)) or super().search(job, view, least_utility)
+        placement = None if plain is None else plain.place(job)
+        return placement or super().search(job, view, least_utility)
 
     def _plain_jobs(self, view: ClusterView) -> PlainJobs | None:
         """Return what decides plain jobs by this rule; None if some are decided otherwise."""
         if type(self) is not LeastTime or self.timeout is not None or self._reslicing:
             return None  # a subclass may decide otherwise
-        known = view.plain_jobs.get((self, self.split))
+        known: PlainJobs | None = view.plain_jobs.get((self, self.split))
         if known is not None:
             return known
         rule = Rule(

@@ -39,7 +39,7 @@ from topoplace.objectives.links import job_link_scores
 from topoplace.placement import Placement, Refusal, Scores
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from topoplace.engine.effort import Effort
     from topoplace.engine.gangs.offers import MachineOffer, Offers
@@ -564,7 +564,7 @@ def placed_on(
     job: JobGraph,
     gpus: tuple[int, ...],
     cluster: Cluster,
-    scores: Mapping[str, float],
+    scores: Mapping[str, float] | Callable[[], Mapping[str, float]],
     *,
     optimal: bool = False,
     bound: float | None = None,
