@@ -13,6 +13,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <span>
 #include <vector>
 
@@ -32,6 +33,8 @@ struct GangParams {
     const ports::FlowCounts* others = nullptr;  // flows of other jobs
     double least_seconds = 0.0;                 // no mapping takes less time
     std::uint64_t work = std::uint64_t{1} << 22;  // hops that may be loaded
+    // Of these, by steps: the search ends unless they lead to a faster mapping; then twice as many follow.
+    std::uint64_t first_hops = std::numeric_limits<std::uint64_t>::max();
 };
 
 struct GangResult {

@@ -23,6 +23,8 @@ constexpr std::size_t kWorkOfAnItem = 80'000, kMostWork = 2'500'000, kMostBeside
                       kMostIfAlike = 160'000, kFewItems = 8, kWorkOfFewItems = 1U << 20;
 
 constexpr double kShareOfLargest = 0.25;  // of the work, for the machines with the most room
+// Where GPUs are alike, all steps but the first find nothing for most gangs: a part of the work, and hops.
+constexpr std::uint64_t kFirstPart = 6, kFewestHops = 60'000;
 
 StopCondition half_of(StopCondition stop) {
     if (stop.when == std::chrono::steady_clock::time_point::max()) return stop;
@@ -104,7 +106,7 @@ class Search {
         params.items = {.tree = tree.params(room),
                         .items = {params_.units.count(), exchanges_.phase_ends, exchanges_.from,
                                   exchanges_.to, exchanges_.gigabytes, start, confined, others},
-                        .moves = moves()};
+                        .moves = static_cast<std::uint64_t>(share * moves())};
         params.items.stop = half_of(params_.stop);
         params.tasks = params_.units.tasks;
         params.leaf_ends = tree.place_ends();
@@ -112,6 +114,8 @@ class Search {
         params.others = params_.others;
         params.least_seconds = least;
         params.work = work(tree, share);
+        if (params_.topology->limits.are_alike())
+            params.first_hops = std::max(kFewestHops, params.work / kFirstPart);
         return gang_mapping::map_gang(params);
     }
 
@@ -126,11 +130,10 @@ class Search {
         return static_cast<std::uint64_t>(share * params_.share * static_cast<double>(work));
     }
 
-    std::uint64_t moves() const {
+    double moves() const {
         const auto count = static_cast<double>(items());
         const double degree = std::max(1.0, 2.0 * static_cast<double>(exchanges_.from.size()) / count);
-        return static_cast<std::uint64_t>(
-            std::min(kMoveWork * std::max(1.0, count / kManyItems) / degree, kMostMoves * count));
+        return std::min(kMoveWork * std::max(1.0, count / kManyItems) / degree, kMostMoves * count);
     }
 
     void take_if_as_good(std::vector<std::int32_t> gpus, GangFound& best) const {

@@ -36,7 +36,8 @@ class GangLoads {
     double port_gigabytes() const;  // over all uplinks
     // Close to `seconds`, and smaller where fewer hops take nearly as long.
     double smooth() const;
-    // Hops that were loaded; to rate the rings of another set of vertices counts as many.
+    std::uint64_t hops() const { return work_; }  // that were loaded
+    // The same; to rate the rings of another set of vertices counts as many.
     std::uint64_t work() const { return work_ + kWorkOfSet * maker_.num_sets(); }
 
   private:

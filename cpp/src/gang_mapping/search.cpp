@@ -1,8 +1,8 @@
 // Starts from orders of the items laid along plans of filling the tree: plans for rings, for each speed of
 // adapters and number of channels, then those of `map_to_tree`. The best starts are improved by steps: items
 // to other leaves, two items for each other, and tasks to other places of their leaf. Worse steps are
-// accepted less and less. Few items on few leaves start from random leaves, too. A start that is given is
-// improved alone.
+// accepted less and less. Few items on few leaves start from random leaves, too. All this is done in passes,
+// each of twice the work, until one finds nothing faster. A start that is given is improved alone.
 #include <algorithm>
 #include <array>
 #include <limits>
@@ -26,6 +26,7 @@ using tree_mapping::Problem;
 
 constexpr double kEqual = 1 + 1e-9;
 constexpr double kEnough = 1 + 1e-8;  // bounds are rounded down
+constexpr double kFaster = 1.001;     // less is not worth another pass
 constexpr std::size_t kMostOrders = 48, kMostPlans = 64, kMostSpeeds = 4;
 constexpr std::array<Index, 15> kChannels{64, 48, 36, 32, 24, 16, 12, 8, 7, 6, 5, 4, 3, 2, 1};
 // Of the work: on starts once one is as fast as can be, and on steps before more is spent on port-seconds.
@@ -33,7 +34,8 @@ constexpr std::uint64_t kStartShare = 8, kFirstShare = 16;
 constexpr std::size_t kImproved = 2;            // starts
 constexpr std::size_t kMostCompared = 256;      // for fuller domains
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
-constexpr std::array kHeats{10.0, 100.0};  // for few items, which have few good steps, so many times as much
+// In short passes, and for few items, which have few good steps, so many times as much.
+constexpr std::array kHeats{10.0, 100.0};
 constexpr Index kFewItems = 16;
 // Of still fewer items on few leaves: there, good mappings may be far from all that plans lead to.
 constexpr std::size_t kRandomStarts = 12;
@@ -97,6 +99,9 @@ class Search {
 
   private:
     std::uint64_t left() const { return params_.work > loads_.work() ? params_.work - loads_.work() : 0; }
+    // In this pass.
+    std::uint64_t hops_left() const { return pass_end_ > loads_.hops() ? pass_end_ - loads_.hops() : 0; }
+    void begin_pass(std::uint64_t hops) { pass_end_ = loads_.hops() + std::min(hops, left()); }
 
     bool is_fastest(const Mapping& one) const { return one.seconds <= params_.least_seconds * kEnough; }
     bool is_enough_at(const Mapping& one) const { return is_fastest(one) && one.port_seconds <= 0.0; }
@@ -163,25 +168,35 @@ class Search {
     bool is_worth_more(const Mapping& start) {
         if (!is_fastest(best_)) return true;
         const double before = best_.port_seconds;
-        improve(start, left() / kFirstShare);
+        begin_pass(params_.first_hops);
+        improve(start, kFirstShare);
         return best_.port_seconds * kEqual < before;
     }
 
     void improve_first(const std::vector<Mapping>& starts) {
-        const bool are_few = problem_.items <= kFewItems;
+        for (std::uint64_t hops = params_.first_hops; !is_done(); hops *= 2) {
+            const double before = best_.seconds;
+            const bool is_last = hops >= left();
+            begin_pass(hops);
+            improve_all(starts);
+            if (is_last || best_.seconds * kFaster >= before) return;
+        }
+    }
+
+    void improve_all(const std::vector<Mapping>& starts) {
+        const bool are_few = problem_.items <= kFewItems || params_.first_hops < params_.work;
         const bool are_fewer = problem_.items <= kFewForRandom && problem_.leaves <= kFewLeaves;
         const std::size_t random = are_fewer && problem_.start.empty() ? kRandomStarts : 0;
         std::size_t rounds = (are_few ? kHeats.size() : 0) + random;
         const std::size_t improved = std::min(starts.size(), kImproved);
-        for (std::size_t i = 0; i < improved && !is_done(); ++i) {
-            improve(starts[i], left() / (improved + rounds - i));
-        }
+        heat_ = 1.0;
+        for (std::size_t i = 0; i < improved && !is_done(); ++i) improve(starts[i], improved + rounds - i);
         for (std::size_t i = 0; i < random && !is_done() && !is_fastest(best_); ++i, --rounds) {
-            improve(measured(random_leaves()), left() / rounds);
+            improve(measured(random_leaves()), rounds);
         }
         for (; rounds > 0 && !is_done() && !is_fastest(best_); --rounds) {
             heat_ = kHeats[kHeats.size() - rounds];
-            improve(Mapping(best_), left() / rounds);
+            improve(Mapping(best_), rounds);
         }
     }
 
@@ -425,16 +440,22 @@ class Search {
         return sum;
     }
 
-    void improve(const Mapping& start, std::uint64_t work) {
+    // By one of so many parts of the work that is left.
+    void improve(const Mapping& start, std::size_t parts) {
         if (measured(start.leaf_of).seconds == kUnknown) return;
         scale_ = start.seconds > 0.0 ? start.seconds : 1.0;
         port_scale_ = start.port_seconds;
         double now = energy();
-        const std::uint64_t first = loads_.work(), most = std::min(work, left());
-        if (is_done()) return;
-        for (std::uint64_t idle = 0; loads_.work() - first < most && idle < 10000 && !is_done();) {
-            const double cooled =
-                1.0 - static_cast<double>(loads_.work() - first) / static_cast<double>(most);
+        const std::uint64_t first = loads_.work(), first_hop = loads_.hops();
+        const auto most = static_cast<double>(left() / parts),
+                   most_hops = static_cast<double>(hops_left() / parts);
+        const auto done = [&] {
+            return std::max(static_cast<double>(loads_.work() - first) / most,
+                            static_cast<double>(loads_.hops() - first_hop) / most_hops);
+        };
+        if (is_done() || most < 1.0 || most_hops < 1.0) return;
+        for (std::uint64_t idle = 0; done() < 1.0 && idle < 10000 && !is_done();) {
+            const double cooled = 1.0 - done();
             const std::uint64_t before = loads_.work();
             try_step(now, heat_ * scale_ * (kCold + (kHot - kCold) * cooled * cooled));
             idle = loads_.work() == before ? idle + 1 : 0;
@@ -557,7 +578,7 @@ class Search {
     std::vector<Moved> moves_{};
     Mapping best_{};
     double scale_ = 1.0, port_scale_ = 0.0, heat_ = 1.0;
-    std::uint64_t spent_ = 0;
+    std::uint64_t spent_ = 0, pass_end_ = 0;
 };
 
 }  // namespace
