@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import random
 import threading
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -92,6 +94,16 @@ def test_scores_are_computed_when_they_are_read() -> None:
     assert placement == again
     assert placement.scores is placement.scores
     assert placement.scores["communication_time"] == placement.time
+
+
+def test_a_placement_does_not_hold_its_cluster() -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=2))
+    placements = [tp.place(tp.JobGraph.ring(size), cluster) for size in (3, 12)]
+    held = weakref.ref(cluster.view(ClusterView))
+    del cluster
+    gc.collect()
+    assert held() is None
+    assert all(one is not None and one.scores["communication_time"] == one.time for one in placements)
 
 
 def test_a_deadline_ends_a_plain_decision() -> None:

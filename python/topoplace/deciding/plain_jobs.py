@@ -12,6 +12,7 @@ from topoplace.deciding import ranked_sets
 from topoplace.deciding.gang_topology import GangLevels, topology_of_gangs, usual_tflop_per_s
 from topoplace.deciding.machine_tree import chain_of
 from topoplace.engine.machine_policy import placed_on
+from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.memo import Memo
 from topoplace.engine.request import resource_key
 from topoplace.objectives.communication import running_gangs
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
+    from topoplace.topology.links.nccl_rates import Rates
+    from topoplace.topology.topology import Topology
 
 
 class Rule(NamedTuple):
@@ -47,8 +50,7 @@ class Rule(NamedTuple):
 
 _FREE: Final = frozenset(("gpu_model", "gpu_memory_gb"))
 """The requirements with which the machines of a gang may be chosen freely."""
-_MAX_KNOWN: Final = 1 << 12
-_MAX_DECISIONS: Final = 1 << 11
+_MAX_KNOWN, _MAX_DECISIONS = 1 << 12, 1 << 11
 _UNKNOWN: Final = np.empty(0)
 
 
@@ -63,9 +65,8 @@ class PlainJobs:
         self._view, self._rule = view, rule
         topology = self._topology = view.cluster.topology
         self._running = view.cluster.view(running_gangs)
-        self._has_one_maker = not topology.derived(
-            gpus_by_maker
-        )  # of several, more than one decision is needed
+        # Where there are several, a decision may have to be made for each.
+        self._has_one_maker = not topology.derived(gpus_by_maker)
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
         self._decisions: Memo[Hashable, _core.LeastTime] = Memo(_MAX_DECISIONS)
         self.known: Memo[int, tuple[JobGraph, _core.LeastTime | None]] = Memo(_MAX_KNOWN)
@@ -140,15 +141,20 @@ class PlainJobs:
     def _placed(
         self, job: JobGraph, machine: int, gpus: tuple[int, ...], seconds: float, optimal: bool, *proof: Any
     ) -> Placement:
-        scores = partial(self._scores, job, machine, gpus, seconds)
         cluster, rates = self._view.cluster, self._rule.timing.rates
+        scores = partial(_scores, job, machine, gpus, seconds, self._topology, rates)
         return placed_on(job, gpus, cluster, scores, optimal=optimal, bound=proof[0], rates=rates)
 
-    def _scores(
-        self, job: JobGraph, machine: int, gpus: Sequence[int], seconds: float
-    ) -> Mapping[str, float]:
-        classes, topology = self._view.classes, self._topology
-        if machine >= 0:
-            topology, gpus = classes.of(machine).alone, [classes.local_of[gpu] for gpu in gpus]
-        carried = bandwidth_scores(job, seconds, gpus, topology, self._rule.timing.rates)
-        return {**job_link_scores(job, gpus, topology), "communication_time": seconds, **carried}
+
+def _scores(
+    job: JobGraph, machine: int, gpus: Sequence[int], seconds: float, topology: Topology, rates: Rates | str
+) -> Mapping[str, float]:
+    """Return the scores of a job that communicates for so many seconds on these GPUs.
+
+    machine: that of all GPUs; below 0 if these are on several machines.
+    """
+    if machine >= 0:
+        classes = topology.derived(MachineClasses)
+        topology, gpus = classes.of(machine).alone, [classes.local_of[gpu] for gpu in gpus]
+    carried = bandwidth_scores(job, seconds, gpus, topology, rates)
+    return {**job_link_scores(job, gpus, topology), "communication_time": seconds, **carried}
