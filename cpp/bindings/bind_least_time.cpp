@@ -1,4 +1,4 @@
-// Binds the decision about jobs of whole GPUs that name no groups.
+// Binds the decision about jobs of whole GPUs.
 #include <pybind11/stl.h>
 #include <pybind11/typing.h>
 
@@ -13,6 +13,10 @@
 #include "topoplace/least_time.hpp"
 
 namespace py = pybind11;
+
+template <>
+class pybind11::detail::type_caster<topoplace::decide::LeastTime>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::LeastTime> {};
 
 namespace topoplace::bindings {
 namespace {
@@ -46,7 +50,6 @@ std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& 
 }
 
 std::optional<PlacedRow> row_of(const decide::PlacedJob& placed) {
-    raise_pending();
     if (!placed.found) return std::nullopt;
     py::tuple gpus(placed.gpus.size());
     for (std::size_t i = 0; i < placed.gpus.size(); ++i) gpus[i] = placed.gpus[i];
@@ -56,7 +59,12 @@ std::optional<PlacedRow> row_of(const decide::PlacedJob& placed) {
 
 std::optional<PlacedRow> on_one_machine(const LeastTime& decision, const CollectivesHandle& job) {
     require(decision.check(job.view()));
-    return row_of(decision.on_one_machine(job.view(), to_stop_condition({}), kOtherThreads));
+    decide::PlacedJob placed{.complete = false};
+    while (!placed.complete) {  // another thread may have changed the best machine meanwhile
+        placed = decision.on_one_machine(job.view(), to_stop_condition({}), kOtherThreads);
+        raise_pending();
+    }
+    return row_of(placed);
 }
 
 std::optional<PlacedRow> on_several(const LeastTime& decision, const CollectivesHandle& job,
@@ -69,13 +77,15 @@ std::optional<PlacedRow> on_several(const LeastTime& decision, const Collectives
                                .tflop_per_s = as_span(tflop_per_s),
                                .others = others_of(others)};
     require(decision.check(gang));
-    return row_of(decision.on_several(gang, to_stop_condition({}), kOtherThreads));
+    const decide::PlacedJob placed = decision.on_several(gang, to_stop_condition({}), kOtherThreads);
+    raise_pending();
+    return row_of(placed);
 }
 
 }  // namespace
 
 void register_least_time(py::module_& module) {
-    py::class_<LeastTime>(module, "LeastTime", "Decides jobs of whole GPUs, of equal needs, without groups.")
+    py::class_<LeastTime>(module, "LeastTime", "Decides jobs of whole GPUs, of equal needs.")
         .def(
             py::init(&make_least_time), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
             py::keep_alive<1, 4>(), py::keep_alive<1, 5>(), py::keep_alive<1, 6>(), py::arg("sets"),

@@ -551,7 +551,7 @@ class GangLevels:
         """
 class LeastTime:
     """
-    Decides jobs of whole GPUs, of equal needs, without groups.
+    Decides jobs of whole GPUs, of equal needs.
     """
     def __init__(self, sets: ConditionSets, ranking: MachineRanking, domains: typing.Any, before_domains: typing.SupportsInt | typing.SupportsIndex, topology: GangTopology, levels: GangLevels, needs: tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex], split: typing.SupportsFloat | typing.SupportsIndex, compact: typing.SupportsFloat | typing.SupportsIndex) -> None:
         """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numbers
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import KW_ONLY, dataclass, field, fields
+from functools import partial
 from itertools import pairwise
 from operator import attrgetter
 from types import MappingProxyType
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
 _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
-_NO_OTHERS = ((),) * 5
+_ID_OF_NOTHING = {id(_NOTHING)}
 _PLAIN, _TEXT, _INTEGERS = {float, int}, {str}, {int}
 _NO_DEVICES: Mapping[tuple[int, int], str] = MappingProxyType({})
 _NO_SCORES: Mapping[str, float] = MappingProxyType({})
@@ -66,6 +67,10 @@ class HostShare:
 
     def __post_init__(self) -> None:
         keep_amounts(self, "machine")
+
+
+LateScores = partial[Mapping[str, float]]
+"""Returns the scores of a placement, which is asked when these are first read."""
 
 
 class Scores(dict[str, float]):
@@ -115,9 +120,7 @@ class Placement:
     _: KW_ONLY
     topology: Topology = field(repr=False)
     scores: Mapping[str, float] = field(default_factory=dict[str, float], hash=False)
-    """Named scores, such as "aggregated_bandwidth" in GB/s; read-only. A function that returns them is called when they
-    are first read.
-    """
+    """Named scores, such as "aggregated_bandwidth" in GB/s; read-only."""
     optimal: bool = False
     """True only if the search proved that no placement is better for the policy's objective."""
     bound: float | None = field(default=None, repr=False, compare=False)
@@ -150,7 +153,7 @@ class Placement:
         gpus: tuple[int, ...],
         *,
         topology: Topology,
-        scores: Mapping[str, float] | Callable[[], Mapping[str, float]] = _NO_SCORES,
+        scores: Mapping[str, float] | LateScores = _NO_SCORES,
         optimal: bool = False,
         bound: float | None = None,
         rates: Rates | str | None = None,
@@ -170,7 +173,7 @@ class Placement:
         set_gpus, set_topology, set_scores, set_optimal, set_bound, set_rates, set_job, *set_others = _setters
         set_gpus(self, given)
         set_topology(self, topology)
-        is_kept = type(scores) is Scores or callable(scores)
+        is_kept = type(scores) is Scores or type(scores) is partial
         set_scores(self, scores if is_kept else checked_scores(scores, AllocationError))
         set_optimal(self, optimal if optimal is False else _checks.flag(optimal, "optimal", AllocationError))
         if job is not None and type(job) is not JobGraph:
@@ -182,7 +185,7 @@ class Placement:
         others: tuple[tuple[Any, ...], ...] = hosts, remote, drives, slices, resliced
         for set_other, value in zip(set_others, others, strict=True):
             set_other(self, value)
-        if others != _NO_OTHERS:
+        if set(map(id, others)) != _ID_OF_NOTHING:
             self._keep_slices(slices, resliced)
             self._check_hosts()
 
@@ -419,9 +422,7 @@ _setters: tuple[Callable[[Placement, object], None], ...] = tuple(
 _getters: tuple[Callable[[Placement], object], ...] = tuple(
     [attrgetter(one.name) for one in fields(Placement)[1:]]
 )
-_kept_scores: Callable[[Placement], Scores | Callable[[], Mapping[str, float]]] = vars(Placement)[
-    "scores"
-].__get__
+_kept_scores: Callable[[Placement], Scores | LateScores] = vars(Placement)["scores"].__get__
 
 
 def _scores(placement: Placement) -> Scores:

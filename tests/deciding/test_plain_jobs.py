@@ -15,7 +15,9 @@ from hypothesis import given
 
 import topoplace as tp
 from small_clusters import FAMILIES, linked_cluster, small_cluster, small_job
+from topoplace import _core
 from topoplace.deciding.least_time import LeastTime
+from topoplace.deciding.plain_jobs import PlainJobs
 from topoplace.engine.machine_state import ClusterView
 from topoplace.errors import DeadlineError
 from topoplace.kernels.limits import deadline
@@ -94,6 +96,45 @@ def test_scores_are_computed_when_they_are_read() -> None:
     assert placement == again
     assert placement.scores is placement.scores
     assert placement.scores["communication_time"] == placement.time
+
+
+def test_options_that_are_set_later_count() -> None:
+    fabric = tp.Fabric.regular(6, {"leaf": 2, "spine": 6}).with_level("leaf", gb_per_s=50.0)
+    topology = tp.Topology.cluster(tp.machines.get("dgx1-v100"), fabric=fabric)
+    cluster, policy, job = tp.Cluster(topology), LeastTime(), tp.JobGraph.ring(12)
+    running = tp.place(job, cluster)
+    assert running is not None
+    cluster.allocate("running", running, job)
+    for options in ({"others": False}, {"compact": 0.5}, {"others": True, "compact": 0.0}, {"split": None}):
+        for name, value in options.items():
+            setattr(policy, name, value)
+        fresh = LeastTime(others=policy.others, compact=policy.compact, split=policy.split)
+        assert outcome(policy.place(job, cluster)) == outcome(fresh.place(job, cluster))
+
+
+def test_a_job_without_a_place_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    searches: list[tp.JobGraph] = []
+    own = PlainJobs._placed_by
+
+    def noted(self: PlainJobs, decision: _core.LeastTime, job: tp.JobGraph) -> Placement | None:
+        searches.append(job)
+        return own(self, decision, job)
+
+    monkeypatch.setattr(PlainJobs, "_placed_by", noted)
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), count=2, network=0.0))
+    policy, job = LeastTime(), tp.JobGraph.ring(12)
+    assert policy.place(job, cluster) is None
+    assert len(searches) == 1
+    cluster.drain(0)
+    assert policy.place(job, cluster) is None
+    assert len(searches) == 2
+    assert policy.place(tp.JobGraph.ring(17), cluster) is None
+    assert len(searches) == 2
+
+
+def test_a_decision_that_was_never_made_is_a_type_error() -> None:
+    with pytest.raises(TypeError, match="has not been run"):
+        _core.LeastTime.__new__(_core.LeastTime).on_one_machine(tp.JobGraph.ring(4).traffic_arrays.native)
 
 
 def test_a_placement_does_not_hold_its_cluster() -> None:

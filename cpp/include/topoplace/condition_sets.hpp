@@ -52,7 +52,8 @@ class ConditionSets {
     // Sets the keys that a ranking of these conditions lacks. False if it is stopped; what is found before is
     // kept. Others may change the state meanwhile.
     bool rank(MachineRanking& ranking, const StopCondition& stop, const OtherThreads& others);
-    // The best option of a condition, found now if it is not kept; null if that is stopped.
+    // The best option of a condition, found now if it is not kept; null if that is stopped, or others have
+    // changed the state.
     const Best* best(std::int32_t condition, const StopCondition& stop, const OtherThreads& others);
     // What to ask `rank_sets` about a condition; nothing where the job has no room.
     std::optional<SetParams> asked(std::int32_t condition) const;

@@ -1,7 +1,7 @@
-// Least time: which GPUs of a cluster jobs get that take whole GPUs and name no groups.
+// Least time: which GPUs of a cluster jobs get that take whole GPUs.
 //
 // A job gets the best set of one machine's GPUs (condition_sets.hpp). Where no machine has room, or several
-// may be much faster, it is a gang (gang_decision.hpp).
+// may be much faster, it is a gang (gang_decision.hpp); here, its machines may be chosen freely.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ struct GangJob {
 };
 
 struct PlacedJob {
-    bool complete = true;  // false: the search was stopped
+    bool complete = true;  // false: the search was stopped, or others have changed the best machine
     bool found = false;
     std::int32_t machine = -1;         // -1: several
     std::vector<std::int32_t> gpus{};  // of each task, by its number in the cluster
@@ -66,7 +66,7 @@ class LeastTime {
 
     PlacedJob on_one_machine(const traffic::JobCollectives& job, const StopCondition& stop,
                              const OtherThreads& others) const;
-    // Nothing is found either if its machines cannot be chosen freely, or some tasks have no path.
+    // Nothing is found either where some tasks have no path.
     PlacedJob on_several(const GangJob& job, const StopCondition& stop, const OtherThreads& others) const;
 
   private:

@@ -148,8 +148,10 @@ const ConditionSets::Best* ConditionSets::best(std::int32_t condition, const Sto
                                                const OtherThreads& others) {
     if (const Best* const known = kept(condition)) return known;
     OrdersOfMachines known;
+    const std::uint64_t generation = conditions_.generation();
     const std::vector<SetResult> found = found_of(std::span(&condition, 1), known, stop, others);
-    if (!found.empty()) keep(condition, found.front());
+    if (found.empty() || generation != conditions_.generation()) return nullptr;
+    keep(condition, found.front());
     return kept(condition);
 }
 

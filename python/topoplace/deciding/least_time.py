@@ -227,9 +227,11 @@ class LeastTime(MachinePolicy):
 
     def _plain_jobs(self, view: ClusterView) -> PlainJobs | None:
         """Return what decides plain jobs by this rule; None if some are decided otherwise."""
-        if type(self) is not LeastTime or self.timeout is not None or self._reslicing:
+        is_usual = self.timeout is None and not self._reslicing and self._timing.alternatives == 1
+        if type(self) is not LeastTime or not is_usual:
             return None  # a subclass may decide otherwise
-        known: PlainJobs | None = view.plain_jobs.get((self, self.split))
+        key = self, self.split, self.compact, self.others  # which may be set
+        known: PlainJobs | None = view.plain_jobs.get(key)
         if known is not None:
             return known
         rule = Rule(
@@ -241,7 +243,7 @@ class LeastTime(MachinePolicy):
             self._machine_options,
             self.ranked_as,
         )
-        found = view.plain_jobs[self, self.split] = PlainJobs(view, rule)
+        found = view.plain_jobs[key] = PlainJobs(view, rule)
         return found
 
     def _depends_on_condition(self, job: JobGraph, view: ClusterView) -> bool:

@@ -69,6 +69,8 @@ class PlainJobs:
         self._has_one_maker = not topology.derived(gpus_by_maker)
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
         self._decisions: Memo[Hashable, _core.LeastTime] = Memo(_MAX_DECISIONS)
+        self._nowhere = 0, -1
+        """The job that last got no placement, by its identity, and the number of changes before; callers ask again."""
         self.known: Memo[int, tuple[JobGraph, _core.LeastTime | None]] = Memo(_MAX_KNOWN)
         """The jobs that were asked about, by their identity, with what decides them; None for those that are not plain.
         """
@@ -77,12 +79,21 @@ class PlainJobs:
         """Return the placement of a job; None if it is not plain, has none, or needs more to be compared."""
         known = self.known.get(id(job))  # holds the job, so that no other gets its id
         decision = self._decision(job) if known is None else known[1]
-        if decision is None:
+        cluster = self._view.cluster
+        if decision is None or job.num_tasks > cluster.num_free:
             return None
+        if self._nowhere[0] == id(job) and self._nowhere[1] == cluster.native.num_changes:
+            return None
+        placement = self._placed_by(decision, job)
+        if placement is None:
+            self._nowhere = id(job), cluster.native.num_changes
+        return placement
+
+    def _placed_by(self, decision: _core.LeastTime, job: JobGraph) -> Placement | None:
         alone = decision.on_one_machine(job.traffic_arrays.native)
         if alone is not None and not alone[-1]:
             return self._placed(job, *alone)
-        if not self._may_be_free(job) or job.num_tasks > self._view.cluster.num_free:
+        if not self._may_be_free(job):
             return None
         tflop = job.tflop or 0.0
         others = self._running.now() if self._rule.others else None

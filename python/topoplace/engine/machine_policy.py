@@ -36,10 +36,10 @@ from topoplace.engine.slices import slices_for
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.mig import Reslicing
 from topoplace.objectives.links import job_link_scores
-from topoplace.placement import Placement, Refusal, Scores
+from topoplace.placement import LateScores, Placement, Refusal, Scores
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
     from topoplace.engine.effort import Effort
     from topoplace.engine.gangs.offers import MachineOffer, Offers
@@ -564,7 +564,7 @@ def placed_on(
     job: JobGraph,
     gpus: tuple[int, ...],
     cluster: Cluster,
-    scores: Mapping[str, float] | Callable[[], Mapping[str, float]],
+    scores: Mapping[str, float] | LateScores,
     *,
     optimal: bool = False,
     bound: float | None = None,

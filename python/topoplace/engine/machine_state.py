@@ -36,7 +36,7 @@ class ClusterView:
         self.decided: Memo[Hashable, DecidedJob] = Memo(_MAX_DECIDED)
         """Jobs that were decided before, by policy, its `split`, and the identity of the job's graph."""
         self.plain_jobs: Memo[Hashable, Any] = Memo(_MAX_POLICIES)
-        """What decides jobs in few calls, by policy and its `split`."""
+        """What decides jobs in few calls, by policy and its options."""
 
     # ---- jobs ----------------------------------------------------------------------------------------------
 

@@ -39,8 +39,9 @@ class DecidedJob:
         native = options.conditions.native
 
         def first(condition: int) -> tuple[tuple[int, ...], Placement | None]:
-            choice = options.choice_in(condition)
-            return choice.option.gpus, place(native.machines(condition)[0], choice)
+            choice, machines = options.choice_in(condition), native.machines(condition)
+            # Another thread may have changed the last of them.
+            return choice.option.gpus, place(machines[0], choice) if machines else None
 
         self._placed = ConditionMemo(native, first)
 
