@@ -18,7 +18,7 @@ from gang_bounds_oracle import Case
 from small_clusters import FAMILIES, linked_cluster, small_cluster, small_job
 from topoplace import LinkKind, _core
 from topoplace.deciding import bounds, ranked_sets
-from topoplace.deciding.machine_tree import rooms_of
+from topoplace.deciding.gang_topology import rooms_of
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members

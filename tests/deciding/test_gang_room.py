@@ -14,7 +14,7 @@ import topoplace as tp
 from topoplace import LinkKind, _core
 from topoplace.collective.networks import domains_of
 from topoplace.deciding.bounds import gang_machines
-from topoplace.deciding.machine_tree import chain_of, rooms_of
+from topoplace.deciding.gang_topology import chain_of, rooms_of
 from topoplace.engine.gangs.offers import Offers, offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members

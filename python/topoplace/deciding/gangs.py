@@ -13,8 +13,13 @@ from numpy.typing import NDArray
 
 from topoplace import _core, kernels
 from topoplace.deciding import bounds, ranked_sets
-from topoplace.deciding.gang_topology import GangLevels, topology_of_gangs, usual_tflop_per_s
-from topoplace.deciding.machine_tree import chain_of, rooms_of
+from topoplace.deciding.gang_topology import (
+    GangLevels,
+    chain_of,
+    rooms_of,
+    topology_of_gangs,
+    usual_tflop_per_s,
+)
 from topoplace.engine.gangs.division import Part, divided
 from topoplace.engine.gangs.offers import MachineOffer, Offers
 from topoplace.engine.level_chain import Chain, Together, preferred_of, required_of

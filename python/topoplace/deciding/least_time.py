@@ -32,7 +32,6 @@ from topoplace.errors import DeadlineError, SearchTimeoutError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels.limits import check_deadline, deadline
 from topoplace.objectives.communication import running_gangs, seconds_of
-from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.topology.links.nccl_rates import Rates, rates_of
 
 if TYPE_CHECKING:
@@ -427,10 +426,12 @@ class LeastTime(MachinePolicy):
             chosen = ranked_sets.of_any(machine_class, request, self._timing)[0]
 
         def carried() -> dict[str, float]:
+            from topoplace.objectives.job_bandwidth import bandwidth_scores
+
             alone, rates = machine_class.alone, self._timing.rates
             return bandwidth_scores(request.job, chosen.seconds, option.gpus, alone, rates)
 
-        key = (bandwidth_scores, machine_class, None if is_alike else option.gpus, self._timing.rates)
+        key = ("bandwidths", machine_class, None if is_alike else option.gpus, self._timing.rates)
         return self.scores(replace(chosen, bandwidths=request.table(key, carried)))
 
     def splits(
@@ -463,6 +464,8 @@ class LeastTime(MachinePolicy):
         seconds, beside = seconds_of(job, np.array(gpus, np.int64), topology, others, self._timing.rates)
         if seconds == math.inf:
             return None
+        from topoplace.objectives.job_bandwidth import bandwidth_scores
+
         carried = bandwidth_scores(job, seconds, gpus, topology, self._timing.rates)
         chosen = ranked_sets.Chosen(seconds, bandwidths=carried)
         if request.asks_utility:

@@ -9,14 +9,12 @@ import numpy as np
 
 from topoplace import _core
 from topoplace.deciding import ranked_sets
-from topoplace.deciding.gang_topology import GangLevels, topology_of_gangs, usual_tflop_per_s
-from topoplace.deciding.machine_tree import chain_of
+from topoplace.deciding.gang_topology import GangLevels, chain_of, topology_of_gangs, usual_tflop_per_s
 from topoplace.engine.machine_policy import placed_on
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.memo import Memo
 from topoplace.engine.request import resource_key
 from topoplace.objectives.communication import running_gangs
-from topoplace.objectives.job_bandwidth import bandwidth_scores
 from topoplace.objectives.links import job_link_scores
 from topoplace.topology.makers import gpus_by_maker
 
@@ -164,6 +162,8 @@ def _scores(
 
     machine: that of all GPUs; below 0 if these are on several machines.
     """
+    from topoplace.objectives.job_bandwidth import bandwidth_scores
+
     if machine >= 0:
         classes = topology.derived(MachineClasses)
         topology, gpus = classes.of(machine).alone, [classes.local_of[gpu] for gpu in gpus]
