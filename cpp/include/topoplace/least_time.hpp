@@ -73,7 +73,6 @@ class LeastTime {
     JobParams job_of(const traffic::JobCollectives& collectives) const;
     MachineRanking::Ranked best_machine() const;
     GangDecisionParams asked(const GangJob& job, const MachineOffers& offers) const;
-    bool are_all_alike() const;
     void prove(const JobParams& job, const Machine& machine, bool all_compared, const StopCondition& stop,
                PlacedJob& placed) const;
     void prove(const GangJob& job, double least, PlacedJob& placed) const;

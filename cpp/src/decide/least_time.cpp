@@ -74,15 +74,10 @@ PlacedJob LeastTime::on_one_machine(const traffic::JobCollectives& collectives, 
     return placed;
 }
 
-bool LeastTime::are_all_alike() const {
-    return std::ranges::all_of(params_.sets->params().templates,
-                               [](const TemplateParams& one) { return one.machine->are_alike; });
-}
-
 // Where all GPUs of each machine are alike, by a bound; elsewhere on a single machine only.
 void LeastTime::prove(const JobParams& job, const Machine& machine, bool all_compared,
                       const StopCondition& stop, PlacedJob& placed) const {
-    if (job.communicates && are_all_alike()) {
+    if (job.communicates && params_.topology->limits.are_alike()) {
         WorkMeter meter(stop);
         placed.least = least_seconds_of_one(params_.topology->limits, job, meter, &machine, placed.seconds);
         placed.optimal = placed.seconds <= *placed.least * kEqual;
@@ -93,9 +88,7 @@ void LeastTime::prove(const JobParams& job, const Machine& machine, bool all_com
 }
 
 bool LeastTime::may_be_faster_if_split(const JobParams& job, double seconds) const {
-    if (params_.split == 0.0 || are_all_alike()) return false;
-    if (params_.topology->machines.size() == 1) return false;
-    return seconds >= least_if_split(params_.topology->limits, job) * params_.split;
+    return params_.split > 0.0 && seconds >= least_if_split(params_.topology->limits, job) * params_.split;
 }
 
 GangDecisionParams LeastTime::asked(const GangJob& job, const MachineOffers& offers) const {

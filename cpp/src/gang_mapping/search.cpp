@@ -34,7 +34,7 @@ constexpr std::uint64_t kStartShare = 8, kFirstShare = 16;
 constexpr std::size_t kImproved = 2;            // starts
 constexpr std::size_t kMostCompared = 256;      // for fuller domains
 constexpr double kHot = 0.003, kCold = 0.0002;  // how much worse steps may be, as parts of the time
-// In short passes, and for few items, which have few good steps, so many times as much.
+// Factors of that in further rounds: of short passes, and for few items, which have few good steps.
 constexpr std::array kHeats{10.0, 100.0};
 constexpr Index kFewItems = 16;
 // Of still fewer items on few leaves: there, good mappings may be far from all that plans lead to.
@@ -440,7 +440,7 @@ class Search {
         return sum;
     }
 
-    // By one of so many parts of the work that is left.
+    // Spends one of `parts` equal parts of the work that is left.
     void improve(const Mapping& start, std::size_t parts) {
         if (measured(start.leaf_of).seconds == kUnknown) return;
         scale_ = start.seconds > 0.0 ? start.seconds : 1.0;

@@ -158,7 +158,7 @@ class PlainJobs:
 def _scores(
     job: JobGraph, machine: int, gpus: Sequence[int], seconds: float, topology: Topology, rates: Rates | str
 ) -> Mapping[str, float]:
-    """Return the scores of a job that communicates for so many seconds on these GPUs.
+    """Return the scores of a job on these GPUs, where its communication time is `seconds`.
 
     machine: that of all GPUs; below 0 if these are on several machines.
     """
