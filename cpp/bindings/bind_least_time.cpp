@@ -68,11 +68,12 @@ std::optional<PlacedRow> on_one_machine(const LeastTime& decision, const Collect
 }
 
 std::optional<PlacedRow> on_several(const LeastTime& decision, const CollectivesHandle& job,
-                                    const Doubles& edges, bool are_stated, double tflop,
+                                    const Doubles& edges, const GangGroupsHandle& groups, double tflop,
                                     const Doubles& tflop_per_s, const py::object& others) {
     const decide::GangJob gang{.collectives = job.view(),
                                .edges = as_span(edges),
-                               .are_stated = are_stated,
+                               .groups = groups.groups,
+                               .bound = groups.bound,
                                .tflop = tflop,
                                .tflop_per_s = as_span(tflop_per_s),
                                .others = others_of(others)};
@@ -96,9 +97,8 @@ void register_least_time(py::module_& module) {
         .def("on_one_machine", &on_one_machine, py::arg("job"),
              "The machine, the GPU of each task, seconds, whether these are the least, a bound, and whether "
              "several machines may be much faster; None without room.")
-        .def("on_several", &on_several, py::arg("job"), py::arg("edges"), py::arg("are_stated"),
-             py::arg("tflop"), py::arg("tflop_per_s"), py::arg("others"),
-             "The same; None also where some tasks have no path.");
+        .def("on_several", &on_several, py::arg("job"), py::arg("edges"), py::arg("groups"), py::arg("tflop"),
+             py::arg("tflop_per_s"), py::arg("others"), "The same; None also where some tasks have no path.");
 }
 
 }  // namespace topoplace::bindings

@@ -3,16 +3,20 @@
 
 #include <string_view>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "convert.hpp"
 #include "topoplace/condition_sets.hpp"
 #include "topoplace/domain_fill.hpp"
 #include "topoplace/gang_bounds.hpp"
+#include "topoplace/gang_groups.hpp"
 #include "topoplace/gang_search.hpp"
+#include "topoplace/gang_units.hpp"
 #include "topoplace/job_traffic.hpp"
 #include "topoplace/machine_conditions.hpp"
 #include "topoplace/machine_ranking.hpp"
+#include "topoplace/together.hpp"
 
 namespace topoplace::bindings {
 
@@ -28,6 +32,18 @@ inline decide::MachineOffers to_offers(const Offered& offered) {
     return {as_span(numbers), as_span(kind_of), as_span(sizes), as_span(usable),
             static_cast<std::size_t>(usable.shape(1))};
 }
+
+// Groups of tasks: the level of each, where it ends, and the tasks of all.
+using TogetherRows = std::tuple<Array<std::int32_t>, Array<std::int64_t>, Array<std::int32_t>>;
+
+std::vector<decide::Together> to_together(const TogetherRows& rows);
+
+// The groups of a gang with the arrays that hold them.
+struct GangGroupsHandle {
+    TogetherRows required{}, apart{}, preferred{}, roles{};
+    decide::TaskGroups groups{};
+    decide::GangGroups bound{};
+};
 
 }  // namespace topoplace::bindings
 
@@ -70,6 +86,12 @@ class pybind11::detail::type_caster<topoplace::decide::GangLevels>
 template <>
 class pybind11::detail::type_caster<topoplace::decide::GangTopology>
     : public topoplace::bindings::HandleCaster<topoplace::decide::GangTopology> {};
+template <>
+class pybind11::detail::type_caster<topoplace::decide::GpuDistances>
+    : public topoplace::bindings::HandleCaster<topoplace::decide::GpuDistances> {};
+template <>
+class pybind11::detail::type_caster<topoplace::bindings::GangGroupsHandle>
+    : public topoplace::bindings::HandleCaster<topoplace::bindings::GangGroupsHandle> {};
 template <>
 class pybind11::detail::type_caster<topoplace::decide::GangRoom>
     : public topoplace::bindings::HandleCaster<topoplace::decide::GangRoom> {};

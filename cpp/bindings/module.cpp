@@ -56,6 +56,7 @@ PYBIND11_MODULE(_core, module, pybind11::mod_gil_not_used()) {
     topoplace::bindings::register_least_time(module);
     topoplace::bindings::register_mapping(module);
     topoplace::bindings::register_groups(module);
+    topoplace::bindings::register_task_groups(module);
     topoplace::bindings::register_divisions(module);
     topoplace::bindings::register_flow(module);
     topoplace::bindings::register_flow_network(module);

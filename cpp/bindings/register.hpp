@@ -26,6 +26,7 @@ void register_mapping(pybind11::module_& module);
 void register_match(pybind11::module_& module);
 void register_partition(pybind11::module_& module);
 void register_ports(pybind11::module_& module);
+void register_task_groups(pybind11::module_& module);
 void register_tree_mapping(pybind11::module_& module);
 
 }  // namespace topoplace::bindings

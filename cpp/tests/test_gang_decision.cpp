@@ -13,7 +13,6 @@
 
 namespace decide = topoplace::decide;
 namespace traffic = topoplace::traffic;
-using decide::GangDecision;
 using decide::GangDecisionParams;
 using decide::GangFound;
 using decide::GangUnits;
@@ -174,17 +173,16 @@ TEST(no_single_search_is_faster) {
         const Gang gang(random, 8, 6);
         const GangDecisionParams params = gang.params();
         CHECK(!decide::check(params));
-        const GangDecision made = decide::place_gang(params);
+        const GangFound made = decide::place_gang(params);
         const GangFound first = gang.searched(gang.units());
-        CHECK_EQ(made.best.found, first.found);
+        CHECK_EQ(made.found, first.found);
         if (!first.found) continue;
-        CHECK(gang.is_right(made.best));
-        CHECK(made.best.seconds <= first.seconds);
-        CHECK_EQ(made.is_open, !made.best.is_proven());
+        CHECK(gang.is_right(made));
+        CHECK(made.seconds <= first.seconds);
         const GangFound single = gang.searched(decide::single_tasks(gang.required.num_tasks));
         const bool has_groups = !gang.required.on_machine.empty() || !gang.required.in_domain.empty();
-        if (!has_groups) CHECK(made.best.seconds <= single.seconds * (1 + params.search.slack));
-        faster += made.best.seconds < first.seconds ? 1 : 0;
+        if (!has_groups) CHECK(made.seconds <= single.seconds * (1 + params.search.slack));
+        faster += made.seconds < first.seconds ? 1 : 0;
         ++count;
     }
     CHECK(count > check::rounds(1000) / 2 && faster > 0);
@@ -194,25 +192,9 @@ TEST(the_bound_holds_for_every_assignment) {
     Random random(83);
     for (std::int32_t i = 0; i < check::rounds(600); ++i) {
         const Gang gang(random, 8, 5);
-        const GangFound found = decide::place_gang(gang.params()).best;
+        const GangFound found = decide::place_gang(gang.params());
         if (!found.found || !gang.required.on_machine.empty()) continue;
         CHECK(found.least <= AllAssignments(gang.c).best * kEqual);
-    }
-}
-
-TEST(calls_in_a_row_find_what_one_finds) {
-    Random random(84);
-    for (std::int32_t i = 0; i < check::rounds(200); ++i) {
-        const Gang gang(random, 16, 12);
-        GangDecisionParams params = gang.params();
-        const GangDecision whole = decide::place_gang(params);
-        params.is_last = false;
-        const GangDecision first = decide::place_gang(params);
-        params.is_last = true;
-        params.known = &first.best;
-        const GangDecision last = decide::place_gang(params);
-        CHECK(last.best.gpus == whole.best.gpus && last.best.seconds == whole.best.seconds);
-        CHECK(last.best.least == whole.best.least);
     }
 }
 
@@ -223,9 +205,9 @@ TEST(a_stopped_decision_has_gpus) {
         GangDecisionParams params = gang.params();
         params.compact = 1.0;
         params.search.stop.when = {};
-        const GangDecision made = decide::place_gang(params);
-        CHECK_EQ(made.best.found, gang.searched(gang.units()).found);
-        if (made.best.found) CHECK(gang.is_right(made.best) && !made.is_open);
+        const GangFound made = decide::place_gang(params);
+        CHECK_EQ(made.found, gang.searched(gang.units()).found);
+        if (made.found) CHECK(gang.is_right(made));
     }
 }
 
@@ -235,12 +217,12 @@ TEST(a_gang_goes_into_fewer_domains_if_that_costs_little) {
     for (std::int32_t i = 0; i < check::rounds(600); ++i) {
         const Gang gang(random, 16, 8);
         GangDecisionParams params = gang.params();
-        const GangFound before = decide::place_gang(params).best;
+        const GangFound before = decide::place_gang(params);
         if (!before.found) continue;
         const std::size_t levels = params.search.levels->size();
         for (const double compact : {0.05, 1e9}) {
             params.compact = compact;
-            const GangFound after = decide::place_gang(params).best;
+            const GangFound after = decide::place_gang(params);
             CHECK(gang.is_right(after) && after.seconds <= before.seconds * (1 + compact) * kEqual);
             if (after.gpus == before.gpus) continue;
             CHECK(levels > 1 &&
@@ -252,46 +234,153 @@ TEST(a_gang_goes_into_fewer_domains_if_that_costs_little) {
     CHECK(fewer > 0);
 }
 
-TEST(another_call_chooses_among_fewer_domains) {
+// Groups of consecutive tasks in domains of the levels of a case.
+struct BoundCase {
+    Gang gang;
+    Numbers tasks{};
+    decide::GangGroups bound{};
+
+    BoundCase(Random& random, std::int32_t most_tasks) : gang(random, 8, most_tasks), tasks(gang.c.size()) {
+        std::iota(tasks.begin(), tasks.end(), 0);
+        gang.required.on_machine.clear();
+        gang.required.in_domain.clear();
+        const decide::GangLevels& levels = *gang.c.params().levels;
+        bound.tree = &levels;
+        for (std::size_t i = 0; i < levels.size(); ++i) bound.level_of.push_back(i);
+    }
+    decide::Together together(Random& random, std::size_t begin, std::size_t end) const {
+        const auto levels = static_cast<std::int32_t>(bound.tree->size());
+        return {at(random.below(levels)), std::span(tasks).subspan(begin, end - begin)};
+    }
+    void add_groups(Random& random) {
+        for (std::size_t begin = 0; begin < tasks.size();) {
+            const std::size_t end = std::min(tasks.size(), begin + 2 + at(random.below(3)));
+            if (end - begin > 1 && random.below(3) != 0) require(together(random, begin, end));
+            begin = end;
+        }
+        if (random.below(4) == 0) require(together(random, 0, tasks.size()));
+    }
+    void require(const decide::Together& one) {
+        const bool is_machine = one.level + 1 == bound.tree->size();
+        bound.required.push_back(one);
+        bound.on_machine = bound.on_machine || is_machine;
+        (is_machine ? gang.required.on_machine : gang.required.in_domain).push_back(one.tasks);
+    }
+    GangDecisionParams params() const {
+        GangDecisionParams made = gang.params();
+        made.bound = bound;
+        return made;
+    }
+    std::size_t num_domains(const decide::Together& one, const Numbers& gpus) const {
+        std::set<std::int64_t> domains;
+        for (const std::int32_t task : one.tasks)
+            domains.insert((*bound.tree)[one.level].domains[at(gang.c.machine_of(gpus[at(task)]))]);
+        return domains.size();
+    }
+    bool keeps(const Numbers& gpus) const {
+        return std::ranges::all_of(bound.required, [&](auto& one) { return num_domains(one, gpus) == 1; });
+    }
+    // Whether some assignment of GPUs keeps the groups.
+    bool is_possible() const {
+        Numbers gpus;
+        return extend(gpus);
+    }
+
+  private:
+    bool extend(Numbers& gpus) const {
+        if (gpus.size() == tasks.size()) return keeps(gpus);
+        for (std::size_t i = 0; i < gang.c.machines.size(); ++i) {
+            const auto used = std::ranges::count_if(
+                gpus, [&](std::int32_t gpu) { return gang.c.machine_of(gpu) == gang.c.machines[i]; });
+            if (used >= std::min(gang.c.sizes[i], gang.c.most)) continue;
+            gpus.push_back(gang.c.places(i)[static_cast<std::size_t>(used)]);
+            const bool is_found = extend(gpus);
+            gpus.pop_back();
+            if (is_found) return true;
+        }
+        return false;
+    }
+};
+
+TEST(groups_are_kept_where_that_is_possible) {
     Random random(87);
     std::int32_t count = 0;
     for (std::int32_t i = 0; i < check::rounds(600); ++i) {
-        const Gang gang(random, 16, 8);
-        GangDecisionParams params = gang.params();
-        const GangFound before = decide::place_gang(params).best;
-        if (!before.found) continue;
-        params.compact = 1e9;
-        params.known = &before;
-        const GangDecision known = decide::place_gang(params);
-        if (known.fewer.empty()) continue;
-        params.known = nullptr;
-        const GangFound whole = decide::place_gang(params).best;
-        Numbers machines, kind_of, sizes;
-        std::vector<std::uint8_t> free;
-        for (const std::size_t one : known.fewer) {
-            machines.push_back(gang.c.machines[one]);
-            kind_of.push_back(gang.c.kind_of[one]);
-            sizes.push_back(gang.c.sizes[one]);
-            free.push_back(gang.c.free[one]);
-        }
-        params.search.offers = {machines, kind_of, sizes, gang.c.usable, 1};
-        params.search.free = free;
-        params.instead = &before;
-        const GangFound chosen = decide::place_gang(params).best;
-        CHECK(chosen.gpus == whole.gpus && chosen.seconds == whole.seconds);
-        Numbers tasks(gang.c.size());
-        std::iota(tasks.begin(), tasks.end(), 0);
-        const std::size_t machine_level = params.search.levels->size() - 1;
-        params.preferred = {{machine_level, tasks}};
-        const GangFound together = decide::place_gang(params).best;
-        CHECK(gang.count_domains(together, machine_level) <= gang.count_domains(before, machine_level));
-        params.preferred = {};
-        params.max_machines = 1;
-        const GangFound limited = decide::place_gang(params).best;
-        CHECK(limited.gpus == before.gpus || gang.count_domains(limited, machine_level) == 1);
-        ++count;
+        BoundCase c(random, 6);
+        c.add_groups(random);
+        GangDecisionParams params = c.params();
+        params.compact = random.below(2) == 0 ? 0.0 : 0.5;
+        CHECK_EQ(decide::check(params).value_or(""), "");
+        const GangFound made = decide::place_gang(params);
+        const bool is_possible = c.is_possible();
+        CHECK_EQ(made.found, is_possible);
+        if (decide::can_place_gang(params)) CHECK(is_possible);
+        if (!made.found) continue;
+        CHECK(c.gang.is_right(made) && c.keeps(made.gpus));
+        count += c.bound.required.empty() ? 0 : 1;
     }
-    CHECK(count > 0);
+    CHECK(count > check::rounds(600) / 5);
+}
+
+TEST(a_preferred_domain_has_all_tasks_if_it_can) {
+    Random random(89);
+    std::int32_t count = 0;
+    for (std::int32_t i = 0; i < check::rounds(600); ++i) {
+        BoundCase c(random, 6);
+        const decide::Together whole = c.together(random, 0, c.tasks.size());
+        c.bound.preferred = {whole};
+        GangDecisionParams params = c.params();
+        params.compact = random.below(2) == 0 ? 0.0 : 0.5;
+        const GangFound made = decide::place_gang(params);
+        if (!made.found) continue;
+        c.bound.required = {whole};
+        const bool is_possible = c.is_possible();
+        CHECK(c.gang.is_right(made));
+        CHECK_EQ(c.num_domains(whole, made.gpus) == 1, is_possible);
+        count += is_possible ? 1 : 0;
+    }
+    CHECK(count > check::rounds(600) / 10);
+}
+
+TEST(even_shares_stay_even) {
+    Random random(90);
+    for (std::int32_t i = 0; i < check::rounds(300); ++i) {
+        BoundCase c(random, 12);
+        c.bound.balanced = static_cast<std::int32_t>(c.bound.tree->size()) - 1;
+        const GangFound made = decide::place_gang(c.params());
+        if (!made.found) continue;
+        CHECK(c.gang.is_right(made));
+        std::vector<std::int64_t> tasks(at(c.gang.c.cluster->count), 0);
+        for (const std::int32_t gpu : made.gpus) ++tasks[at(c.gang.c.machine_of(gpu))];
+        for (std::size_t offer = 0; offer < c.gang.c.machines.size(); ++offer) {
+            const std::int64_t own = tasks[at(c.gang.c.machines[offer])];
+            const bool is_full = own == std::min(c.gang.c.sizes[offer], c.gang.c.most);
+            for (const std::int64_t other : tasks) CHECK(own == 0 || is_full || other <= own + 1);
+        }
+    }
+}
+
+TEST(roles_and_limits_cost_nothing_else) {
+    Random random(91);
+    std::int32_t limited = 0;
+    for (std::int32_t i = 0; i < check::rounds(300); ++i) {
+        BoundCase c(random, 12);
+        GangDecisionParams params = c.params();
+        const GangFound free = decide::place_gang(params);
+        const std::size_t half = c.tasks.size() / 2;
+        params.bound.roles = {std::span(c.tasks).first(half), std::span(c.tasks).subspan(half)};
+        const GangFound made = decide::place_gang(params);
+        CHECK_EQ(made.found, free.found);
+        if (!free.found) continue;
+        CHECK(c.gang.is_right(made) && made.seconds <= free.seconds * (1 + params.search.slack) * kEqual);
+        params.bound.roles.clear();
+        params.max_machines = 1;
+        const GangFound one = decide::place_gang(params);
+        const decide::Together whole{c.bound.tree->size() - 1, c.tasks};
+        if (one.found) CHECK_EQ(c.num_domains(whole, one.gpus), 1U);
+        limited += one.found ? 0 : 1;
+    }
+    CHECK(limited > 0);
 }
 
 TEST(a_decision_names_what_is_out_of_range) {
@@ -300,7 +389,6 @@ TEST(a_decision_names_what_is_out_of_range) {
     const auto size = static_cast<std::int32_t>(gang.c.size());
     const Numbers outside{size}, none{};
     const Reals few{1.0};
-    const GangFound short_one{true, {}, 1.0, 0.0}, far{true, Numbers(gang.c.size(), 1 << 20), 1.0, 0.0};
     const auto fault_of = [&](auto change) {
         GangDecisionParams params = gang.params();
         change(params);
@@ -311,10 +399,23 @@ TEST(a_decision_names_what_is_out_of_range) {
     CHECK_EQ(fault_of([&](auto& p) { p.groups.on_machine = {none}; }), "a group has no tasks");
     CHECK(fault_of([&](auto& p) { p.groups.in_domain = {outside}; }).starts_with("group[0] = "));
     CHECK_EQ(fault_of([](auto& p) { p.search.topology = nullptr; }), "a topology is missing");
-    CHECK(fault_of([&](auto& p) { p.preferred = {{99, outside}}; }) == "level[0] = 99: not a level");
+    CHECK_EQ(fault_of([&](auto& p) { p.bound.preferred = {{0, outside}}; }),
+             "the levels of groups are missing");
+    const BoundCase bound(random, 4);
+    const auto fault_of_bound = [&](auto change) {
+        GangDecisionParams params = bound.params();
+        change(params.bound);
+        return decide::check(params).value_or("");
+    };
+    CHECK_EQ(fault_of_bound([](auto&) {}), "");
+    CHECK_EQ(fault_of_bound([&](auto& b) { b.required = {{99, bound.tasks}}; }),
+             "level[0] = 99: not a level of groups");
+    CHECK_EQ(fault_of_bound([&](auto& b) { b.apart = {{0, none}}; }), "a group has no tasks");
+    CHECK(fault_of_bound([&](auto& b) { b.roles = {outside}; }) == "" ||
+          fault_of_bound([&](auto& b) { b.roles = {outside}; }).starts_with("role[0] = "));
+    CHECK_EQ(fault_of_bound([](auto& b) { b.balanced = 99; }), "balanced[0] = 99: not a level of groups");
+    CHECK(fault_of_bound([](auto& b) { b.level_of.pop_back(); }).starts_with("level_of has "));
     CHECK_EQ(fault_of([](auto& p) { p.max_machines = -1; }), "max_machines[0] = -1: below 0");
-    CHECK(fault_of([&](auto& p) { p.known = &short_one; }).starts_with("known has 0 entries"));
-    CHECK(fault_of([&](auto& p) { p.instead = &far; }).starts_with("instead[0] = "));
     CHECK(fault_of([](auto& p) { p.compact = -1.0; }).starts_with("compact[0] = "));
     CHECK(fault_of([](auto& p) { p.tflop = std::nan(""); }).starts_with("tflop[0] = "));
     CHECK(fault_of([&](auto& p) { p.tflop = 1.0, p.tflop_per_s = few; }).starts_with("tflop_per_s has 1"));

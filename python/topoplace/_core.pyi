@@ -6,7 +6,7 @@ import collections.abc
 import numpy
 import numpy.typing
 import typing
-__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'ConditionSets', 'DomainFill', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangLevels', 'GangLimits', 'GangMachines', 'GangRoom', 'GangTopology', 'Graph', 'JobCollectives', 'LeastTime', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineLimits', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'divide_gang', 'enumerate_subgraphs', 'exchanges_of', 'flows_of', 'free_offers', 'gang_tree', 'gang_units', 'grade', 'largest_flows', 'least_if_split', 'least_max_flow', 'least_seconds', 'least_seconds_of_one', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_trees', 'place_gang', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'seconds_of', 'set_deadline', 'solve_columns', 'throughput_bound', 'traffic_times', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
+__all__: list[str] = ['BipartitionAnswer', 'CapacityAnswer', 'CapacityTables', 'ChannelRules', 'ClusterState', 'CollectiveNetwork', 'ConditionSets', 'DomainFill', 'DomainTree', 'FlowAnswer', 'FlowCounts', 'FlowNetwork', 'Fragmentation', 'GangGroups', 'GangLevels', 'GangLimits', 'GangMachines', 'GangRoom', 'GangTopology', 'GpuDistances', 'Graph', 'JobCollectives', 'LeastTime', 'LinkCountScore', 'Machine', 'MachineConditions', 'MachineLimits', 'MachineRanking', 'PortNetwork', 'RatedSets', 'RingNetwork', 'RingRates', 'TargetDistance', 'TerminalGraph', 'Transaction', 'are_columns', 'best_channels', 'best_remainder', 'best_subgraph', 'bipartition', 'can_be_divided', 'can_place_gang', 'channel_rate', 'count_subgraphs', 'count_vectors', 'distribute', 'divide', 'divide_gang', 'divide_tasks', 'enumerate_subgraphs', 'exchanges_of', 'flows_of', 'free_offers', 'gang_tree', 'gang_units', 'grade', 'largest_flows', 'least_if_split', 'least_max_flow', 'least_seconds', 'least_seconds_of_one', 'list_nodes', 'map_gang', 'map_graph', 'map_to_tree', 'min_cost_flow', 'pack_groups', 'pack_rings', 'pack_tasks', 'pack_trees', 'place_gang', 'price_nodes', 'repack_groups', 'result_fields', 'search_capacity', 'seconds_of', 'set_deadline', 'solve_columns', 'task_forest', 'throughput_bound', 'traffic_times', 'tree_bound', 'verify_bipartition', 'verify_capacity', 'verify_distribution', 'verify_division', 'verify_embedding', 'verify_flow', 'verify_gang', 'verify_group_packing', 'verify_group_repacking', 'verify_infeasible', 'verify_least_flow', 'verify_rings', 'verify_task_mapping', 'verify_throughput', 'verify_tree_mapping', 'verify_trees', 'verify_unbounded']
 class Graph:
     """
     An undirected, simple, weighted graph.
@@ -545,9 +545,13 @@ class GangLevels:
         """
         The outermost level first, machines last. Of each: (m,) domains of machines in the tree, (m,) domains without cuts, (m,) GB/s of uplinks, (k, 2) machines and uplinks, and whether NVLinks join the machines of a domain.
         """
-    def beside_no_others(self, level: typing.SupportsInt | typing.SupportsIndex, machines: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], others: FlowCounts, most: typing.SupportsFloat | typing.SupportsIndex) -> list[int]:
+class GangGroups:
+    """
+    What binds the tasks of a gang to each other.
+    """
+    def __init__(self, num_tasks: typing.SupportsInt | typing.SupportsIndex, are_stated: bool, tree: GangLevels, level_of: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], required: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], apart: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], preferred: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], balanced: typing.SupportsInt | typing.SupportsIndex, on_machine: bool, outermost: typing.SupportsInt | typing.SupportsIndex, roles: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], distances: typing.Any) -> None:
         """
-        The numbers of machines in domains, of the level and inside it, whose uplinks others do not use.
+        tree: the levels that groups name by their numbers. level_of: each of these among the levels of the search. Groups: the level and the end of each, and the tasks of all.
         """
 class LeastTime:
     """
@@ -561,7 +565,7 @@ class LeastTime:
         """
         The machine, the GPU of each task, seconds, whether these are the least, a bound, and whether several machines may be much faster; None without room.
         """
-    def on_several(self, job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], are_stated: bool, tflop: typing.SupportsFloat | typing.SupportsIndex, tflop_per_s: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], others: typing.Any) -> tuple[int, tuple[int, ...], float, bool, float | None, bool] | None:
+    def on_several(self, job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], groups: GangGroups, tflop: typing.SupportsFloat | typing.SupportsIndex, tflop_per_s: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], others: typing.Any) -> tuple[int, tuple[int, ...], float, bool, float | None, bool] | None:
         """
         The same; None also where some tasks have no path.
         """
@@ -576,6 +580,53 @@ class TargetDistance:
         """
         The number of vertices.
         """
+class GpuDistances:
+    """
+    The distance between any two GPUs of a cluster.
+    """
+    def __init__(self, template_of: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], sizes: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], inside: collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], levels: collections.abc.Sequence[tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8], typing.SupportsFloat | typing.SupportsIndex]], beyond: typing.SupportsFloat | typing.SupportsIndex) -> None:
+        """
+        The template of each machine, the GPUs of each template, (n, n) distances of each. Of each level, the innermost first: (m,) domains or -1; of GPUs of templates: rails or none, and ports; (p, p) 1 where ports are joined; the distance.
+        """
+    def between(self, u: typing.SupportsInt | typing.SupportsIndex, v: typing.SupportsInt | typing.SupportsIndex) -> float:
+        ...
+class DomainTree:
+    """
+    The domains of offered machines as a tree.
+    """
+    def __init__(self, levels: collections.abc.Sequence[tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int64]]], machines: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], sizes: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], socket_ends: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], socket_sizes: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> None:
+        """
+        levels: the outermost first, machines last; of each, (m,) domains in the tree, and without cuts. sizes: the most tasks of each machine. Sockets: none of both where machines are leaves.
+        """
+    def domains_of(self, level: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int32]:
+        """
+        The domain of each leaf, without cuts.
+        """
+    def first_of(self, depth: typing.SupportsInt | typing.SupportsIndex) -> int:
+        ...
+    def part_of(self, level: typing.SupportsInt | typing.SupportsIndex) -> numpy.typing.NDArray[numpy.int32]:
+        """
+        The domain of each leaf in the tree.
+        """
+    @property
+    def first_leaf(self) -> int:
+        ...
+    @property
+    def machine_of(self) -> numpy.typing.NDArray[numpy.int32]:
+        """
+        The place in this order of each leaf's machine.
+        """
+    @property
+    def order(self) -> numpy.typing.NDArray[numpy.int32]:
+        """
+        The offers in the order of their machines in the tree.
+        """
+    @property
+    def parent(self) -> numpy.typing.NDArray[numpy.int32]:
+        ...
+    @property
+    def room(self) -> numpy.typing.NDArray[numpy.int32]:
+        ...
 class FlowAnswer:
     """
     The answer of `min_cost_flow`.
@@ -706,6 +757,10 @@ def best_subgraph(pattern: Graph, target: Graph, objective: LinkCountScore, free
     ...
 def bipartition(graph: Graph, fraction: typing.SupportsFloat | typing.SupportsIndex, imbalance: typing.SupportsFloat | typing.SupportsIndex, vertex_weights: numpy.typing.NDArray[numpy.int64] | None, fixed: numpy.typing.NDArray[numpy.int8] | None, starts: typing.SupportsInt | typing.SupportsIndex, cycles: typing.SupportsInt | typing.SupportsIndex, seed: typing.SupportsInt | typing.SupportsIndex, exact_up_to: typing.SupportsInt | typing.SupportsIndex, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> BipartitionAnswer:
     ...
+def can_be_divided(tree: DomainTree, num_tasks: typing.SupportsInt | typing.SupportsIndex, required: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], apart: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]) -> bool:
+    ...
+def can_place_gang(topology: GangTopology, levels: GangLevels, conditions: MachineConditions, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], most: typing.SupportsInt | typing.SupportsIndex, groups: GangGroups, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> bool:
+    ...
 def channel_rate(network: RingNetwork, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], rules: ChannelRules) -> int:
     """
     The rate of the best channels together.
@@ -720,6 +775,10 @@ def divide(units: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], t
     ...
 def divide_gang(of_machines: MachineLimits, units: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], usable: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8], most: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], known: typing.Annotated[numpy.typing.ArrayLike, numpy.uint8], limits: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], below: typing.SupportsFloat | typing.SupportsIndex, most_steps: typing.SupportsInt | typing.SupportsIndex) -> tuple[list[tuple[int, float, numpy.typing.NDArray[numpy.int32]]], bool, bool, int]:
     ...
+def divide_tasks(tree: DomainTree, num_tasks: typing.SupportsInt | typing.SupportsIndex, required: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], apart: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], preferred: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], balanced: typing.SupportsInt | typing.SupportsIndex, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], distances: typing.Any, gpus: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], better_for: typing.SupportsFloat | typing.SupportsIndex | None) -> numpy.typing.NDArray[numpy.int32] | None:
+    """
+    The leaf of each task, from 0; None if there is no division, or none was found in time.
+    """
 def enumerate_subgraphs(pattern: Graph, target: Graph, distinct: str, induced: bool, min_weight: typing.SupportsFloat | typing.SupportsIndex, limit: typing.SupportsInt | typing.SupportsIndex, candidates: numpy.typing.NDArray[numpy.uint8] | None, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], bool, int]:
     ...
 def exchanges_of(job: JobCollectives, units: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], rings: bool) -> tuple[list[int], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.float64]]:
@@ -734,7 +793,7 @@ def gang_tree(machines: GangMachines, offers: tuple[typing.Annotated[numpy.typin
     """
     The offered machines as the leaves of a tree of domains; codes: of each level around machines, the outermost first.
     """
-def gang_units(job: JobCollectives, groups: tuple[typing.SupportsInt | typing.SupportsIndex, bool, collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]], most: typing.SupportsInt | typing.SupportsIndex, sizes: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> numpy.typing.NDArray[numpy.int32]:
+def gang_units(job: JobCollectives, groups: GangGroups, most: typing.SupportsInt | typing.SupportsIndex, sizes: typing.Annotated[numpy.typing.ArrayLike, numpy.int32]) -> numpy.typing.NDArray[numpy.int32]:
     """
     (u, t) the tasks of each unit; sizes: of machines, the most tasks.
     """
@@ -768,13 +827,15 @@ def pack_rings(network: RingNetwork, chosen: collections.abc.Sequence[typing.Sup
     """
     Rings with their numbers, count, bound, optimal, complete, nodes.
     """
+def pack_tasks(tree: DomainTree, num_tasks: typing.SupportsInt | typing.SupportsIndex, tasks: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], together: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], apart: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]) -> tuple[bool, tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]] | None]:
+    ...
 def pack_trees(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[list[tuple[int, int, list[tuple[int, int, list[tuple[list[int], int]]]]]], int, int, int, bool, int]:
     """
     Trees, number per root, rate (two numbers), complete, flows.
     """
-def place_gang(topology: GangTopology, levels: GangLevels, conditions: MachineConditions, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], most: typing.SupportsInt | typing.SupportsIndex, groups: tuple[typing.SupportsInt | typing.SupportsIndex, bool, collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], collections.abc.Sequence[typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]], start: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], bool, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]], collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], bool], others: typing.Any, times: tuple[typing.SupportsFloat | typing.SupportsIndex, bool], compact: tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, collections.abc.Sequence[tuple[typing.SupportsInt | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.int32]]], typing.SupportsFloat | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.float64], tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex] | None], known: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.SupportsFloat | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex] | None, is_last: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float, bool, list[int]] | None:
+def place_gang(topology: GangTopology, levels: GangLevels, conditions: MachineConditions, offers: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.uint8]], job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], most: typing.SupportsInt | typing.SupportsIndex, groups: GangGroups, may_divide: bool, others: typing.Any, times: tuple[typing.SupportsFloat | typing.SupportsIndex, bool], compact: tuple[typing.SupportsFloat | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsFloat | typing.SupportsIndex, typing.Annotated[numpy.typing.ArrayLike, numpy.float64]], timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[numpy.typing.NDArray[numpy.int32], float, float] | None:
     """
-    The GPU of each task, seconds beside the others, the least seconds, whether more may be found, and offers in fewer domains; None without room.
+    The GPU of each task, seconds beside the others, and the least seconds; None without room.
     """
 def price_nodes(problem: CapacityTables, price: numpy.typing.NDArray[numpy.float64]) -> list[tuple[float, float, int, list[tuple[int, int]]]]:
     ...
@@ -793,6 +854,8 @@ def set_deadline(seconds: typing.SupportsFloat | typing.SupportsIndex | None) ->
     Ends the searches of this thread by DeadlineError after these seconds from now; None: never.
     """
 def solve_columns(num_nodes: typing.Any, tail: typing.Any, head: typing.Any, lower: typing.Any, capacity: typing.Any, cost: typing.Any, supply: typing.Any) -> FlowAnswer | None:
+    ...
+def task_forest(groups: tuple[typing.Annotated[numpy.typing.ArrayLike, numpy.int32], typing.Annotated[numpy.typing.ArrayLike, numpy.int64], typing.Annotated[numpy.typing.ArrayLike, numpy.int32]], tasks: typing.Annotated[numpy.typing.ArrayLike, numpy.int32], num_tasks: typing.SupportsInt | typing.SupportsIndex) -> tuple[numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32], numpy.typing.NDArray[numpy.int32]]:
     ...
 def throughput_bound(graph: TerminalGraph, chosen: collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex], relay_others: bool, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, int, list[int], bool, int]:
     """

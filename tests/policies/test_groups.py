@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import product
+from unittest.mock import Mock
 
 import hypothesis.strategies as st
 import pytest
 from hypothesis import given
 
 import topoplace as tp
+from topoplace.errors import SearchTimeoutError
 from topoplace.policies import DRMaestro, NodeQueue
 from topoplace.testing.placements import check_placement
 from topoplace_lab.policies.schedulers.scheduler_policy import SchedulerPolicy
@@ -285,7 +287,9 @@ def test_unknown_sockets_are_not_guessed() -> None:
 
 
 def test_a_search_that_ends_early_makes_a_job_wait(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("topoplace.engine.gangs.packing._MAX_NODES", 1)
+    ended = Mock(side_effect=SearchTimeoutError("no packing found", None))
+    monkeypatch.setattr("topoplace.engine.gangs.packing.DomainTree.packed", ended)
+    monkeypatch.setattr("topoplace._core.divide_tasks", Mock(return_value=None))
     cluster = rack_of_eight()
     cluster.drain("machine0")
     job = tp.JobGraph.independent(22).grouped([3, 2, 3, 2, 3, 1, 3, 2, 3], within="machine")

@@ -64,6 +64,7 @@ def test_matrices_and_sequences_agree_with_single_answers(topo: Topology) -> Non
                 topo.distance(u, v),
             )
             assert topo.link(v, u) == link
+            assert topo.pairs.native.between(u, v) == distance[u, v]
     with pytest.raises(IndexError):
         topo.gpus[n]
 
@@ -118,6 +119,7 @@ def test_rails_meet_below_what_joins_them() -> None:
     for u in range(4):
         for v in range(4):
             assert topo.bandwidth(u, 4 + v) == matrix[u, 4 + v] == (50.0 if u == v else 25.0)
+            assert topo.pairs.native.between(u, 4 + v) == topo.distance(u, 4 + v)
 
 
 def test_unknown_domains_are_no_domain() -> None:
@@ -263,13 +265,13 @@ def test_a_gpu_off_the_switches_meets_others_in_the_network() -> None:
     assert rack.link(0, 4) == Link(LinkKind.NETWORK, 1, 50.0)
     assert rack.link(1, 4).kind is LinkKind.NVSWITCH
     assert rack.bandwidth_matrix()[0, 4] == 50.0
-    assert rack.distance(0, 4) == rack.distance_matrix()[0, 4] == 400.0
+    assert rack.distance(0, 4) == rack.distance_matrix()[0, 4] == rack.pairs.native.between(0, 4) == 400.0
 
 
 def test_where_there_is_no_path_there_is_no_distance() -> None:
     topo = Topology.cluster(MINSKY, 4, racks=2, network=0.0)
     assert topo.link(0, 4).kind is LinkKind.NONE
-    assert topo.distance(0, 4) == topo.distance_matrix()[0, 4] == np.inf
+    assert topo.distance(0, 4) == topo.distance_matrix()[0, 4] == topo.pairs.native.between(0, 4) == np.inf
 
 
 def test_machines_keep_the_names_of_their_gpus_and_share_templates() -> None:

@@ -47,7 +47,7 @@ def test_matrices_agree_with_single_pairs() -> None:
     for u in range(4):
         for v in range(4):
             assert bandwidth[u, v] == RICH.bandwidth(u, v) == RICH.bandwidth(v, u)
-            assert distance[u, v] == RICH.distance(u, v)
+            assert distance[u, v] == RICH.distance(u, v) == RICH.pairs.native.between(u, v)
             assert lanes[u, v] == RICH.link(u, v).lanes
     assert (bandwidth.dtype, lanes.dtype) == (np.float64, np.int8)
 

@@ -15,6 +15,7 @@
 #include "topoplace/gang_mapping.hpp"
 #include "topoplace/machine_sets.hpp"
 #include "topoplace/mutex.hpp"
+#include "topoplace/together.hpp"
 
 namespace topoplace::decide {
 
@@ -46,12 +47,6 @@ class GangTopology {
 
     mutable Mutex mutex_;
     mutable std::unordered_map<std::string, Gpus> kept_;
-};
-
-// Tasks that are in one domain of a level, if they can.
-struct Together {
-    std::size_t level = 0;
-    std::span<const std::int32_t> tasks{};
 };
 
 struct GangSearchParams {

@@ -37,8 +37,9 @@ struct LeastTimeParams {
 struct GangJob {
     traffic::JobCollectives collectives{};
     std::span<const double> edges{};  // as in GangSearchParams
-    bool are_stated = false;          // its collectives
-    double tflop = 0.0;               // as in GangDecisionParams
+    TaskGroups groups{};              // as in GangDecisionParams
+    GangGroups bound{};
+    double tflop = 0.0;  // as in GangDecisionParams
     std::span<const double> tflop_per_s{};
     const ports::FlowCounts* others = nullptr;
 };

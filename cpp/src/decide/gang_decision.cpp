@@ -3,10 +3,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <cmath>
+#include <numeric>
+#include <optional>
 #include <set>
 
 #include "decide/gang_regions.hpp"
+#include "decide/gang_start.hpp"
 #include "decide/narrow_domains.hpp"
 #include "graph/index.hpp"
 #include "job_traffic/checks.hpp"
@@ -79,11 +81,12 @@ struct SomeOffers {
 
 class Decision {
   public:
-    // search: the offers of the decision, or some of them.
-    Decision(const GangDecisionParams& params, const GangSearchParams& search)
+    // search: the offers of the decision, or some of them. may_leave: tasks may leave the machines from which
+    // they start.
+    Decision(const GangDecisionParams& params, const GangSearchParams& search, bool may_leave = false)
         : params_(params), search_(search), units_{{}, search.units.size} {
         search_.machine_groups = !params.groups.on_machine.empty();
-        search_.may_leave = params.known != nullptr;
+        search_.may_leave = may_leave;
         if (search.units.tasks.empty()) units_ = units();
         if (search.units.tasks.empty()) search_.units = units_.view();
     }
@@ -111,8 +114,6 @@ class Decision {
     bool is_open(const GangFound& best) const {
         return best.found && !best.is_proven() && !search_.stop.time_is_up();
     }
-    // Its units are no groups that some machine has to have.
-    bool divides_groups() const { return search_.machine_groups && search_.units.size == 1; }
 
   private:
     std::int32_t num_tasks() const { return params_.groups.num_tasks; }
@@ -172,7 +173,7 @@ class Decision {
         std::vector<divisions::Division> found = fastest_division(search, limits, units);
         if (found.empty() || search.stop.time_is_up()) return best;
         if (are_all) best.least = std::max(best.least, found.front().seconds);
-        if (params_.is_bound || !limits.are_rings()) return best;
+        if (params_.bound.bind() || params_.max_machines > 0 || !limits.are_rings()) return best;
         const double seconds =
             traffic::time_of(search.topology->network, search.job, found.front().gpus, search.others).seconds;
         return faster(best, {true, std::move(found.front().gpus), seconds, best.least}, search.slack);
@@ -233,7 +234,6 @@ class Instead {
         return other;
     }
 
-  private:
     bool keeps_limit(const GangFound& one) const {
         std::set<std::int32_t> machines;
         for (const std::int32_t gpu : one.gpus)
@@ -241,8 +241,10 @@ class Instead {
         return params_.max_machines == 0 || machines.size() <= index(params_.max_machines);
     }
 
+  private:
     bool parts_more(const GangFound& one, const GangFound& other) const {
-        return std::ranges::any_of(params_.preferred, [&](const Together& tasks) {
+        return std::ranges::any_of(params_.bound.preferred, [&](Together tasks) {
+            tasks.level = params_.bound.level_of[tasks.level];
             return count_domains(params_.search, tasks, one.gpus) >
                    count_domains(params_.search, tasks, other.gpus);
         });
@@ -258,14 +260,6 @@ class Instead {
 
     const GangDecisionParams& params_;
 };
-
-Fault check_found(const char* name, const GangDecisionParams& params, const GangFound* found) {
-    if (found == nullptr) return std::nullopt;
-    if (auto fault = traffic::check_size(name, found->gpus.size(), index(params.groups.num_tasks)))
-        return fault;
-    return traffic::check_range(name, found->gpus, 0,
-                                index(params.search.topology->network.ports().num_vertices()));
-}
 
 Fault check_compact(const GangDecisionParams& params) {
     const std::size_t gpus =
@@ -283,39 +277,91 @@ Fault check(const GangDecisionParams& params) {
     const GangUnits single = single_tasks(params.groups.num_tasks);
     GangSearchParams search = params.search;
     if (search.units.tasks.empty()) search.units = single.view();
-    search.together.insert(search.together.end(), params.preferred.begin(), params.preferred.end());
     if (auto fault = check(search)) return fault;
     if (auto fault = traffic::check_size("units", search.units.tasks.size(), single.tasks.size()))
         return fault;
     if (params.max_machines < 0) return traffic::wrong("max_machines", 0, params.max_machines, "below 0");
-    if (auto fault = check_found("known", params, params.known)) return fault;
-    if (auto fault = check_found("instead", params, params.instead)) return fault;
+    if (auto fault = check(params.bound, *search.levels, params.groups.num_tasks)) return fault;
     return check_compact(params);
 }
 
-GangDecision place_gang(const GangDecisionParams& params) {
-    const Decision decision(params, params.search);
-    GangDecision made{params.known == nullptr ? decision.first() : *params.known};
-    if (!params.is_last) {
-        if (params.known != nullptr) made.best = decision.from_roles(std::move(made.best));
-        made.is_open = decision.is_open(made.best);
-        return made;
+namespace {
+
+constexpr std::int32_t kMostWithRoles =
+    256;  // tasks of a gang that also begins with each role on one machine
+
+// The offers with the most room if they have enough, as a role would get what is left of a used machine.
+std::vector<std::size_t> emptiest(const MachineOffers& offers, std::int32_t num_tasks) {
+    const std::int32_t most = *std::ranges::max_element(offers.sizes);
+    std::vector<std::size_t> found;
+    for (std::size_t i = 0; i < offers.sizes.size(); ++i) {
+        if (offers.sizes[i] == most) found.push_back(i);
     }
-    made.best = decision.last(std::move(made.best));
-    made.is_open = decision.is_open(made.best);
+    if (static_cast<std::int64_t>(found.size()) * most >= num_tasks) return found;
+    found.resize(offers.sizes.size());
+    std::iota(found.begin(), found.end(), std::size_t{0});
+    return found;
+}
+
+// The fastest gang on these offers.
+GangFound fastest_on(const GangDecisionParams& params, const GangSearchParams& search) {
+    const GangGroups& bound = params.bound;
+    if (search.offers.machines.empty()) return {};
+    std::optional<BoundGang> gang;
+    const bool is_bound = bound.bind() || !bound.roles.empty() || search.edges.empty();
+    if (is_bound && bound.tree != nullptr) gang.emplace(params, search);
+    if (gang && params.may_divide && gang->needs_division()) {
+        const std::optional<GangStart> start = gang->start();
+        if (!start) return {};
+        const Decision decision(params, start->of(search, bound.balanced >= 0));
+        return decision.last(decision.first());
+    }
+    const Decision decision(params, search);
+    GangFound best = decision.first();
+    const bool has_roles = !bound.roles.empty() && params.groups.num_tasks <= kMostWithRoles;
+    if (has_roles && decision.is_open(best)) {
+        const SomeOffers some(search, emptiest(search.offers, params.groups.num_tasks));
+        const GangSearchParams among = some.of(search);
+        if (const std::optional<GangStart> start = gang->from_roles(among)) {
+            const Decision from(params, start->of(among, bound.balanced >= 0), true);
+            best = from.from_roles(std::move(best));
+        }
+    }
+    return decision.last(std::move(best));
+}
+
+}  // namespace
+
+GangFound place_gang(const GangDecisionParams& params) {
     const Instead instead(params);
-    if (params.instead != nullptr) {
-        made.best = instead.chosen(*params.instead, std::move(made.best));
-        return made;
+    GangFound best = fastest_on(params, params.search);
+    if (best.found && params.compact > 0.0 && !params.search.stop.time_is_up()) {
+        const std::vector<std::size_t> fewer = in_fewest_narrow_domains(params.search, best.gpus);
+        if (!fewer.empty()) {
+            const SomeOffers some(params.search, fewer);
+            best = instead.chosen(best, fastest_on(params, some.of(params.search)));
+        }
     }
-    if (!made.best.found || params.compact == 0.0 || params.search.stop.time_is_up()) return made;
-    made.fewer = in_fewest_narrow_domains(params.search, made.best.gpus);
-    if (made.fewer.empty() || params.known != nullptr || !params.search.start.empty()) return made;
-    const SomeOffers fewer(params.search, made.fewer);
-    const Decision other(params, fewer.of(params.search));
-    made.fewer.clear();
-    if (!other.divides_groups()) made.best = instead.chosen(made.best, other.last(other.first()));
-    return made;
+    return best.found && !instead.keeps_limit(best) ? GangFound{} : best;
+}
+
+bool can_place_gang(const GangDecisionParams& params) {
+    const MachineOffers& offers = params.search.offers;
+    if (offers.machines.empty()) return false;
+    const BoundGang gang(params, params.search);
+    const Units units = gang.units();
+    if (params.bound.tree != nullptr && gang.needs_division()) {
+        const std::vector<std::int32_t> machine_of = gang.division();
+        if (machine_of.empty()) return false;
+        for (std::size_t i = 0; i < units.tasks.size(); ++i) {
+            const std::size_t first = i / index(units.size) * index(units.size);
+            if (machine_of[index(units.tasks[i])] != machine_of[index(units.tasks[first])]) return false;
+        }
+        return true;
+    }
+    std::int64_t room = 0;
+    for (const std::int32_t size : offers.sizes) room += std::min(size, params.search.most) / units.size;
+    return room >= units.count();
 }
 
 }  // namespace topoplace::decide

@@ -2,7 +2,6 @@
 #include "topoplace/gang_search.hpp"
 
 #include <algorithm>
-#include <cmath>
 
 #include "decide/gang_regions.hpp"
 #include "decide/part_gpus.hpp"
@@ -153,23 +152,11 @@ class Search {
     Least least_{};
 };
 
-Fault check_edges(std::span<const double> edges, double tasks) {
-    if (edges.size() % 3 != 0) return "edges is not in rows of three";
-    for (std::size_t i = 0; i < edges.size(); i += 3) {
-        const double a = edges[i], b = edges[i + 1], gigabytes = edges[i + 2];
-        const bool are_tasks = a >= 0 && a < b && b < tasks && std::floor(a) == a && std::floor(b) == b;
-        if (!are_tasks) return traffic::wrong("edges", i, a, "not two tasks in order");
-        if (!(gigabytes >= 0.0 && gigabytes <= 1e18))
-            return traffic::wrong("edges", i + 2, gigabytes, "not in 0..1e18");
-    }
-    return std::nullopt;
-}
-
 Fault check_tasks(const GangSearchParams& params) {
     if (params.most < 1) return traffic::wrong("most", 0, params.most, "below 1");
     if (auto fault = check(params.job, params.units)) return fault;
     const std::size_t tasks = params.units.tasks.size();
-    if (auto fault = check_edges(params.edges, static_cast<double>(tasks))) return fault;
+    if (auto fault = traffic::check_edges(params.edges, tasks)) return fault;
     const std::size_t start = params.start.empty() ? 0 : tasks;
     if (auto fault = traffic::check_size("start", params.start.size(), start)) return fault;
     return traffic::check_range("start", params.start, 0, index(params.topology->machines.size()));

@@ -32,7 +32,11 @@ Fault LeastTime::check(const traffic::JobCollectives& job) const {
     return traffic::check(job, index(params_.sets->params().job.size));
 }
 
-Fault LeastTime::check(const GangJob& job) const { return decide::check(asked(job, {})); }
+Fault LeastTime::check(const GangJob& job) const {
+    const std::size_t size = index(params_.sets->params().job.size);
+    if (auto fault = traffic::check_size("tasks", index(job.groups.num_tasks), size)) return fault;
+    return decide::check(asked(job, {}));
+}
 
 JobParams LeastTime::job_of(const traffic::JobCollectives& collectives) const {
     JobParams job = params_.sets->params().job;
@@ -93,7 +97,8 @@ bool LeastTime::may_be_faster_if_split(const JobParams& job, double seconds) con
 
 GangDecisionParams LeastTime::asked(const GangJob& job, const MachineOffers& offers) const {
     const ConditionSetsParams& own = params_.sets->params();
-    GangDecisionParams params{.groups = {.num_tasks = own.job.size, .are_stated = job.are_stated},
+    GangDecisionParams params{.groups = job.groups,
+                              .bound = job.bound,
                               .compact = params_.compact,
                               .tflop = job.tflop,
                               .tflop_per_s = job.tflop_per_s};
@@ -124,11 +129,11 @@ PlacedJob LeastTime::on_several(const GangJob& job, const StopCondition& stop,
     const WhileOthersGoOn meanwhile(others);
     PlacedJob placed;
     if (offers.machines.empty()) return placed;
-    GangDecision made = place_gang(params);
-    if (!made.best.found) return placed;
-    placed.gpus = std::move(made.best.gpus);
+    GangFound made = place_gang(params);
+    if (!made.found) return placed;
+    placed.gpus = std::move(made.gpus);
     placed.machine = kAbsent;
-    prove(job, made.best.least, placed);
+    prove(job, made.least, placed);
     return placed;
 }
 

@@ -2,6 +2,7 @@
 #include "job_traffic/checks.hpp"
 
 #include <algorithm>
+#include <cmath>
 
 #include "graph/index.hpp"
 
@@ -116,6 +117,19 @@ Fault check(const JobCollectives& job, std::size_t num_tasks) {
     }
     if (auto fault = check_batches(job)) return fault;
     return check_tasks(job, num_tasks);
+}
+
+Fault check_edges(std::span<const double> edges, std::size_t tasks) {
+    if (edges.size() % 3 != 0) return "edges is not in rows of three";
+    for (std::size_t i = 0; i < edges.size(); i += 3) {
+        const double a = edges[i], b = edges[i + 1], gigabytes = edges[i + 2];
+        const bool are_tasks =
+            a >= 0 && a < b && b < static_cast<double>(tasks) && std::floor(a) == a && std::floor(b) == b;
+        if (!are_tasks) return wrong("edges", i, a, "not two tasks in order");
+        if (!(gigabytes >= 0.0 && gigabytes <= 1e18))
+            return wrong("edges", i + 2, gigabytes, "not in 0..1e18");
+    }
+    return std::nullopt;
 }
 
 }  // namespace topoplace::traffic

@@ -22,5 +22,7 @@ std::string wrong(const char* name, std::size_t i, T value, const char* rule) {
 [[nodiscard]] Fault check_once(const char* name, std::span<const std::int32_t> numbers, std::size_t count);
 // Ascending, up to `count`.
 [[nodiscard]] Fault check_ends(const char* name, std::span<const std::int64_t> ends, std::size_t count);
+// (e, 3) two of these tasks, the lower one first, and GB between them.
+[[nodiscard]] Fault check_edges(std::span<const double> edges, std::size_t tasks);
 
 }  // namespace topoplace::traffic

@@ -28,7 +28,7 @@ from topoplace.engine.machines.machine_class import mask_of
 from topoplace.engine.machines.machine_conditions import Sight
 from topoplace.engine.memo import Memo
 from topoplace.engine.requirements import SPREADS_SHARES
-from topoplace.errors import DeadlineError, SearchTimeoutError
+from topoplace.errors import DeadlineError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels.limits import check_deadline, deadline
 from topoplace.objectives.communication import running_gangs, seconds_of
@@ -538,19 +538,18 @@ class LeastTime(MachinePolicy):
     ) -> Iterator[tuple[Sequence[int], Evaluation]]:
         from topoplace.deciding import gangs
 
-        offers, mapped = self._offers(request, view, most_memory_gb), None
+        offers = self._offers(request, view, most_memory_gb)
         if request.job.max_machines and not self._has_split(request, view, offers):
             return
-        with suppress(SearchTimeoutError):
-            mapped = gangs.mapped(
-                request,
-                view,
-                offers,
-                timing=self._timing,
-                others=self._others(view),
-                timeout=self.timeout,
-                compact=self.compact,
-            )
+        mapped = gangs.mapped(
+            request,
+            view,
+            offers,
+            timing=self._timing,
+            others=self._others(view),
+            timeout=self.timeout,
+            compact=self.compact,
+        )
         if mapped is not None and (found := self.evaluate(request, mapped.gpus, view)):
             # Otherwise, machines with more memory may be faster, or have room for tasks that need fewer CPUs.
             is_all = most_memory_gb == request.memory_limits[-1]
@@ -593,7 +592,8 @@ class LeastTime(MachinePolicy):
             offers = (self._offers(request, view, limit) for limit in request.memory_limits)
             large = [one for one in offers if has_domain(request, view, one)]
             if any(
-                can_be_mapped(request, view, one, self.timeout) or self._has_split(request, view, one)
+                can_be_mapped(request, view, one, self._timing.rates, self.timeout)
+                or self._has_split(request, view, one)
                 for one in large
             ):
                 return True

@@ -10,6 +10,7 @@ import numpy as np
 from topoplace import _core
 from topoplace.deciding import ranked_sets
 from topoplace.deciding.gang_topology import GangLevels, chain_of, topology_of_gangs, usual_tflop_per_s
+from topoplace.deciding.gangs import groups_of
 from topoplace.engine.machine_policy import placed_on
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.memo import Memo
@@ -98,7 +99,7 @@ class PlainJobs:
         split = decision.on_several(
             job.traffic_arrays.native,
             job.edge_array,
-            bool(job.stated_collectives),
+            groups_of(self._view.request(job), self._view, self._rule.timing.rates),
             tflop,
             self._topology.derived(usual_tflop_per_s) if tflop else _UNKNOWN,
             None if others is None else others.native,

@@ -16,7 +16,7 @@ from topoplace.collective.bandwidth import DEFAULT_RATES
 from topoplace.deciding.divisions import Divider
 from topoplace.deciding.gangs import machine_limits
 from topoplace.engine.gangs.offers import offers_of
-from topoplace.engine.gangs.packing import DomainTree, Forest
+from topoplace.engine.gangs.packing import DomainTree, Forest, forest_of
 from topoplace.engine.gangs.rules import one_per_domain
 from topoplace.engine.level_chain import required_of
 from topoplace.engine.machines.machine_class import members
@@ -48,7 +48,7 @@ _NO_ROOM: Final = "no GPU that it may use is left on a machine with the CPUs and
 @lru_cache(maxsize=8)
 def _forest_of(job: JobGraph, depths: tuple[tuple[str, int], ...]) -> Forest:
     """Return the required groups of a job, by the depth of each level; one that fails often is asked for often."""
-    return Forest(required_of(job), dict(depths), range(job.num_tasks))
+    return forest_of(required_of(job), dict(depths), job.num_tasks)
 
 
 @lru_cache(maxsize=1024)
@@ -174,7 +174,7 @@ class RepairRoom:
         if not beside.size:
             return f"no {level} has room for its group"
         number = int(self.domains.domains_of(level)[beside[0] - self.domains.first_leaf])
-        name = self.domains.name(level, number, self._view)
+        name = self.domains.name(level, number)
         where = name if level == SOCKET else f"{level} {name}"
         return f"no GPU is left in {where}, where the rest of its group is; no other {level} has room for all"
 

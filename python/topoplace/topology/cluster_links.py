@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from topoplace import _core
 from topoplace.topology import level_ports
 from topoplace.topology.links.link_kinds import NONE, SELF, Link, LinkKind
 from topoplace.topology.machine_links import empty_matrix, row_blocks
@@ -77,6 +78,31 @@ class ClusterLinks:
     def distance_matrix(self) -> NDArray[np.float64]:
         """Return (n, n): the distance of every pair."""
         return self._matrix(self._weights.of, self._level_distances, np.float64)
+
+    @cached_property
+    def native(self) -> _core.GpuDistances:
+        """Return the distances for the kernels."""
+        rails = [rail for of_template in self._template_rails for rail in of_template]
+        rows = []
+        for number, level in enumerate(self._levels):
+            ports, of_template = self._numbered_ports(number)
+            rows.append(
+                (
+                    _domain_numbers(level),
+                    np.array(rails if level.rail else [], np.int32),
+                    np.array([port for ports_of in of_template for port in ports_of], np.int32),
+                    self._joined(level, ports).astype(np.uint8),
+                    self._level_distances[number],
+                )
+            )
+        templates = self._tiling.templates
+        return _core.GpuDistances(
+            np.array(self._tiling.template_of, np.int32),
+            np.array([template.num_gpus for template in templates], np.int32),
+            [template.distance_matrix() for template in templates],
+            rows,
+            self._level_distances[-1],
+        )
 
     @cached_property
     def attachments(self) -> Sequence[Hashable] | None:
@@ -177,10 +203,9 @@ class ClusterLinks:
         level = self._levels[number]
         domain = np.repeat(_domain_numbers(level), np.diff(self._tiling.offsets))
         rails = self._tiled(self._template_rails) if level.rail else None
-        ports, port_of = self._numbered_ports(number)
-        gb_per_s = self._network_gb_per_s
-        links = [[level_ports.link_between(level, a, b, gb_per_s) for b in ports] for a in ports]
-        there = np.array([[link != NONE for link in row] for row in links])
+        ports, of_template = self._numbered_ports(number)
+        port_of = self._tiled(of_template)
+        links, there = self._links(level, ports), self._joined(level, ports)
         values = np.array(
             [[value(link) if same is None else same for link in row] for row in links], matrix.dtype
         )
@@ -191,8 +216,17 @@ class ClusterLinks:
             shared &= there[port_of[rows, None], port_of]
             matrix[rows][shared] = values[port_of[rows, None], port_of][shared]
 
-    def _numbered_ports(self, level: int) -> tuple[list[Link], NDArray[np.int64]]:
-        """Return the distinct ports of the GPUs into `level`, and (n,) the index of each GPU's port in that list."""
+    def _links(self, level: Level, ports: Sequence[Link]) -> list[list[Link]]:
+        """Return the link between any two ports into a level."""
+        gb_per_s = self._network_gb_per_s
+        return [[level_ports.link_between(level, a, b, gb_per_s) for b in ports] for a in ports]
+
+    def _joined(self, level: Level, ports: Sequence[Link]) -> NDArray[np.bool_]:
+        """Return (p, p) True where two ports have a path."""
+        return np.array([[link != NONE for link in row] for row in self._links(level, ports)])
+
+    def _numbered_ports(self, level: int) -> tuple[list[Link], list[list[int]]]:
+        """Return the distinct ports of the GPUs into `level`, and the index in that list of those of each template."""
         different: dict[tuple[LinkKind, int, float], int] = {}
         ports: list[Link] = []
 
@@ -210,7 +244,7 @@ class ClusterLinks:
             ]
             for t, template in enumerate(self._tiling.templates)
         ]
-        return ports, self._tiled(of_template)
+        return ports, of_template
 
     def _tiled(self, of_template: Sequence[Sequence[int]]) -> NDArray[np.int64]:
         """Return (n,) for each GPU the value that its template's list has for it."""

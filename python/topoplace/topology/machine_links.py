@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from topoplace import _core
 from topoplace.errors import TopologyError
 from topoplace.topology.links.link_kinds import NONE, SELF, Link, LinkKind
 from topoplace.topology.routing import Paths
@@ -104,6 +105,12 @@ class MachineLinks:
     def distance_matrix(self) -> NDArray[np.float64]:
         """Return (n, n): the distance of every pair."""
         return self.matrix(self._weights.of, np.float64)
+
+    @cached_property
+    def native(self) -> _core.GpuDistances:
+        """Return the distances for the kernels, which take all GPUs for those of one machine."""
+        size = np.array([len(self._gpus)], np.int32)
+        return _core.GpuDistances(np.zeros(1, np.int32), size, [self.distance_matrix()], [], 0.0)
 
     @cached_property
     def attachments(self) -> Sequence[Hashable] | None:

@@ -146,6 +146,14 @@ class Offers(Sequence[MachineOffer]):
         sizes = [kind.size if kind.partitions else kind.max_tasks for kind in self._kinds]
         return np.array(sizes, dtype=np.int64)[self._kind_of]
 
+    @property
+    def first_gpus(self) -> Ints:
+        """Return (offers,) the first GPU that each offers, by its number on the machine."""
+        if not self.is_simple:
+            return np.array([next(members(one.gpus_for(one.max_tasks)), 0) for one in self], np.int64)
+        firsts = np.array([next(members(kind.usable), 0) for kind in self._kinds], np.int64)
+        return firsts[self._kind_of]
+
     def kinds(self) -> Iterator[tuple[MachineOffer, int]]:
         """Yield each kind of offer and the number of machines that make it; its `machine` is not a real number."""
         hosted = np.full(len(self), -1) if self._hosted is None else self._hosted

@@ -236,6 +236,19 @@ class MachineClasses:
             masks[machine] = masks.get(machine, 0) | 1 << self.local_of[gpu]
         return masks
 
+    def numbers_of(self, machines: NDArray[np.int64], locals_: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the numbers in the topology of GPUs of these machines, which have these numbers there."""
+        numbers: NDArray[np.int64] = self._numbers[self._firsts[machines] + locals_]
+        return numbers
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.int64]:
+        return np.array([gpu for gpus in self.gpus_of for gpu in gpus], np.int64)
+
+    @cached_property
+    def _firsts(self) -> NDArray[np.int64]:
+        return np.cumsum([0, *map(len, self.gpus_of)])
+
     def distances(self, gpus: Sequence[int], topology: Topology) -> NDArray[np.float64]:
         """Return the distance matrix of `gpus`, which may be on several machines; infinite for pairs without a path.
 
