@@ -409,8 +409,10 @@ TEST(a_decision_names_what_is_out_of_range) {
     };
     CHECK_EQ(fault_of_bound([](auto&) {}), "");
     CHECK_EQ(fault_of_bound([&](auto& b) { b.required = {{99, bound.tasks}}; }),
-             "level[0] = 99: not a level of groups");
+             "level[0] = 99: not a level");
     CHECK_EQ(fault_of_bound([&](auto& b) { b.apart = {{0, none}}; }), "a group has no tasks");
+    CHECK(fault_of_bound([&](auto& b) { b.required = {{0, bound.tasks}}; }).find(" has 0 entries") !=
+          std::string::npos);
     CHECK(fault_of_bound([&](auto& b) { b.roles = {outside}; }) == "" ||
           fault_of_bound([&](auto& b) { b.roles = {outside}; }).starts_with("role[0] = "));
     CHECK_EQ(fault_of_bound([](auto& b) { b.balanced = 99; }), "balanced[0] = 99: not a level of groups");

@@ -73,19 +73,49 @@ def test_plain_jobs_get_what_the_engine_gives(family: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", ["dgx-h100", "dgx1-v100"])
-def test_what_needs_no_groups_and_no_parts_is_plain(name: str) -> None:
+def test_what_needs_no_sockets_and_no_parts_is_plain(name: str) -> None:
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get(name), count=3))
     plain = LeastTime()._plain_jobs(cluster.view(ClusterView))
-    some = tp.JobGraph.ring(4), tp.JobGraph.ring(12), tp.JobGraph.independent(3)
+    some = (
+        tp.JobGraph.ring(4),
+        tp.JobGraph.ring(12),
+        tp.JobGraph.independent(3),
+        tp.JobGraph.ring(12).grouped(4, within="machine"),
+        tp.JobGraph.ring(12).with_(balanced="machine"),
+    )
     others = (
         tp.JobGraph.ring(4).grouped(2, within="socket"),
-        tp.JobGraph.ring(12).grouped(4, within="machine"),
         tp.JobGraph.ring(2).with_(gpu_fraction=0.5),
         tp.JobGraph.ring(2).with_(min_utility=0.5),
         tp.JobGraph.ring(2).with_(anti_affinity=True),
     )
     assert None not in map(plain.place, some)
-    assert [plain.place(job) for job in others] == [None] * 5
+    assert [plain.place(job) for job in others] == [None] * 4
+
+
+BOUND: tuple[Callable[[tp.JobGraph], tp.JobGraph], ...] = (
+    lambda job: job.grouped(4, within="machine"),
+    lambda job: job.grouped(8, within="leaf").grouped(4, prefer="machine"),
+    lambda job: job.grouped(3, prefer="leaf"),
+    lambda job: job.with_(within="spine", prefer="leaf"),
+    lambda job: job.with_(balanced="leaf"),
+)
+
+
+@given(st.sampled_from(["dgx-h100", "dgx1-v100"]), st.sampled_from(BOUND), st.integers(0, 2**32 - 1))
+def test_gangs_with_groups_get_what_the_engine_gives(
+    name: str, bound: Callable[[tp.JobGraph], tp.JobGraph], seed: int
+) -> None:
+    draws = random.Random(seed)
+    fabric = tp.Fabric.regular(12, {"leaf": 3, "spine": 6}).with_level("leaf", gb_per_s=100.0)
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get(name), fabric=fabric))
+    cluster.allocate("busy", draws.sample(range(96), draws.randint(0, 60)))
+    jobs = tp.JobGraph.parallel(tensor=4, data=draws.choice([2, 4])), tp.JobGraph.ring(draws.randint(9, 24))
+    running = tp.place(tp.JobGraph.ring(12), cluster)
+    if running is not None:
+        cluster.allocate("running", running, tp.JobGraph.ring(12))
+    for job in map(bound, jobs):
+        assert outcome(LeastTime().place(job, cluster)) == outcome(ByTheEngine().place(job, cluster))
 
 
 def test_scores_are_computed_when_they_are_read() -> None:

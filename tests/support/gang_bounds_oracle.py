@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, pairwise
 from typing import NamedTuple
 
+import networkx as nx
 import numpy as np
 
 import topoplace as tp
@@ -185,11 +186,29 @@ def of_whole_units(case: Case) -> list[float]:
         len(case.units), ends, columns[0].astype(int), columns[1].astype(int), columns[2]
     )
     of_pairs = kernels.tree_bound(_tree(case), edges).phases.tolist()
-    phases = case.job.traffic.values()
+    phases, exchanged = case.job.traffic.values(), exchanges(case, rings=False)
     return [
-        max(of_rings(case, batches), _shared(case, batches), pairs)
-        for batches, pairs in zip(phases, of_pairs, strict=True)
+        max(of_rings(case, batches), _shared(case, batches), pairs, _apart_in_domains(case, of_units))
+        for batches, pairs, of_units in zip(phases, of_pairs, exchanged, strict=True)
     ]
+
+
+def _apart_in_domains(case: Case, exchanged: Mapping[tuple[int, int], float]) -> float:
+    """Return the least seconds of pairs of units of which some have to be in different domains.
+
+    If all that exchange so much or more were together, there would be more sets of some size than fit.
+    """
+    least, size = 0.0, len(case.units[0])
+    for depth in range(1, len(case.rooms.own_class) + 1):
+        for gigabytes in set(exchanged.values()):
+            together = nx.Graph()
+            together.add_nodes_from(range(len(case.units)))
+            together.add_edges_from(pair for pair, gb in exchanged.items() if gb >= gigabytes)
+            sets = [len(one) for one in nx.connected_components(together)]
+            fit = case.rooms.native.fit
+            if any(sum(one >= n for one in sets) > fit(n * size)[depth] for n in range(2, max(sets) + 1)):
+                least = max(least, gigabytes / 2 / case.fastest(depth, size))
+    return least
 
 
 def _shared(case: Case, batches: Sequence[Batch]) -> float:

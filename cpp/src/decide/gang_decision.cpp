@@ -270,6 +270,16 @@ Fault check_compact(const GangDecisionParams& params) {
     return traffic::check_size("tflop_per_s", params.tflop_per_s.size(), gpus);
 }
 
+// The groups by which units are chosen are those that bind the gang.
+Fault check_same(const TaskGroups& groups, const GangGroups& bound) {
+    if (bound.tree == nullptr) return std::nullopt;
+    const auto is_machine = [&](const Together& one) { return one.level + 1 == bound.tree->size(); };
+    const auto machines = static_cast<std::size_t>(std::ranges::count_if(bound.required, is_machine));
+    const std::size_t others = bound.required.size() + bound.apart.size() - machines;
+    if (auto fault = traffic::check_size("on_machine", groups.on_machine.size(), machines)) return fault;
+    return traffic::check_size("in_domain", groups.in_domain.size(), others);
+}
+
 }  // namespace
 
 Fault check(const GangDecisionParams& params) {
@@ -282,6 +292,7 @@ Fault check(const GangDecisionParams& params) {
         return fault;
     if (params.max_machines < 0) return traffic::wrong("max_machines", 0, params.max_machines, "below 0");
     if (auto fault = check(params.bound, *search.levels, params.groups.num_tasks)) return fault;
+    if (auto fault = check_same(params.groups, params.bound)) return fault;
     return check_compact(params);
 }
 

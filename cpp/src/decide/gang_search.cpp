@@ -3,7 +3,9 @@
 
 #include <algorithm>
 
+#include "decide/batches.hpp"
 #include "decide/gang_regions.hpp"
+#include "decide/joined_units.hpp"
 #include "decide/part_gpus.hpp"
 #include "decide/region_tree.hpp"
 #include "graph/index.hpp"
@@ -21,7 +23,9 @@ constexpr double kMoveWork = 200'000, kManyItems = 128, kMostMoves = 4'000;
 constexpr std::size_t kWorkOfAnItem = 80'000, kMostWork = 2'500'000, kMostBesideOthers = 1'500'000,
                       kMostIfAlike = 160'000, kFewItems = 8, kWorkOfFewItems = 1U << 20;
 
-constexpr double kShareOfLargest = 0.25;  // of the work, for the machines with the most room
+// Of the work: for the machines with the most room, and from units that exchange the most.
+constexpr double kShareOfLargest = 0.25, kShareOfJoined = 0.1;
+constexpr std::size_t kItemsOfAll = 6;  // which are searched for from everywhere
 // Where GPUs are alike, all steps but the first find nothing for most gangs: a part of the work, and hops.
 constexpr std::uint64_t kFirstPart = 6, kFewestHops = 60'000;
 
@@ -31,6 +35,8 @@ StopCondition half_of(StopCondition stop) {
     if (stop.when > now) stop.when = now + (stop.when - now) / 2;
     return stop;
 }
+
+std::int32_t divided_up(std::int32_t count, std::int32_t by) { return (count + by - 1) / by; }
 
 class Search {
   public:
@@ -58,15 +64,32 @@ class Search {
                              params_.units, params_.machine_groups, meter);
     }
 
+    // A region as a tree, and what is found there from units that exchange the most.
+    struct Place {
+        Region region{};
+        RegionTree tree;
+        GangFound joined{};
+    };
+
+    // Often some region has a mapping from such units that nothing is faster than by more than the slack.
     GangFound among(const std::vector<Region>& regions) const {
-        GangFound best;
+        std::vector<Place> places;
         for (const Region& region : regions) {
+            RegionTree tree(params_, region);
+            if (tree.total_room() < static_cast<std::int64_t>(items())) continue;
+            GangFound joined = from_joined(tree);
+            if (is_enough(joined, least_.of_all)) return by_the_rule(std::move(joined));
+            places.push_back({region, std::move(tree), std::move(joined)});
+        }
+        GangFound best;
+        for (Place& place : places) {
+            const Region& region = place.region;
             const bool is_all = region.machines.size() == params_.offers.machines.size();
             const Least least = is_all ? least_ : least_in(room_of(region.offers(params_.offers)));
             const bool may_be_faster = least.of_all * (1 + params_.slack) < best.seconds;
             if (best.found && !may_be_faster) continue;
             const double share = best.found && params_.whole.empty() ? kShareOfLargest : 1.0;
-            best = faster(std::move(best), over(region, least.of_whole, share), params_.slack);
+            best = faster(std::move(best), over(place, least.of_whole, share), params_.slack);
             if (best.found && (best.is_proven() || params_.stop.time_is_up())) break;
         }
         return best;
@@ -74,22 +97,63 @@ class Search {
 
     std::size_t items() const { return index(params_.units.count()); }
 
+    bool is_enough(const GangFound& found, double least) const {
+        return found.found && (found.seconds <= least * (1 + params_.slack) || params_.stop.time_is_up());
+    }
+
     // The fastest mapping in a region, in which none takes less, by a share of the work.
-    GangFound over(const Region& region, double least, double share) const {
-        const RegionTree tree(params_, region);
-        if (tree.total_room() < static_cast<std::int64_t>(items())) return {};
-        const gang_mapping::GangResult found = mapped(tree, least, share);
-        if (!found.found) return {};
-        GangFound best{true, found.vertex_of, found.seconds, least_.of_all};
+    GangFound over(Place& place, double least, double share) const {
+        GangFound best = std::move(place.joined);
+        if (!is_enough(best, least))
+            best = faster(std::move(best), found_by(mapped(place.tree, {}, least, share)), params_.slack);
+        return best.found ? by_the_rule(std::move(best)) : best;
+    }
+
+    GangFound by_the_rule(GangFound best) const {
         std::vector<std::int32_t> gpus = by_the_rule_for_machines(params_, best.gpus);
         if (!gpus.empty() && gpus != best.gpus) take_if_as_good(std::move(gpus), best);
         return best;
     }
 
-    gang_mapping::GangResult mapped(const RegionTree& tree, double least, double share) const {
+    GangFound found_by(gang_mapping::GangResult found) const {
+        if (!found.found) return {};
+        return {true, std::move(found.vertex_of), found.seconds, least_.of_all};
+    }
+
+    bool has_rings() const {
+        const auto has_some = [](const Phase& phase) { return std::ranges::any_of(phase, &Batch::is_ring); };
+        return std::ranges::any_of(phases_of(params_.job), has_some);
+    }
+
+    // From units that are together where they exchange the most.
+    GangFound from_joined(const RegionTree& tree) const {
+        const bool is_bound = !params_.start.empty() && params_.whole.empty();
+        if (is_bound || items() <= kItemsOfAll || has_rings()) return {};
+        const GangFound best = from_joined(tree, tree.room());
+        // Then even shares of the fewest machines.
+        const std::int32_t most = std::ranges::max(tree.room()), count = params_.units.count();
+        const std::int32_t machines = most > 0 ? divided_up(count, most) : count;
+        const std::int32_t even = divided_up(count, machines);
+        if (even >= most || is_enough(best, least_.of_all)) return best;
+        std::vector<std::int32_t> room = tree.room();
+        for (std::int32_t& one : room) one = std::min(one, static_cast<std::int32_t>(even));
+        return faster(best, from_joined(tree, room), params_.slack);
+    }
+
+    // room: of each leaf, at most.
+    GangFound from_joined(const RegionTree& tree, std::span<const std::int32_t> room) const {
+        const std::vector<std::int32_t> start =
+            joined_on_leaves(exchanges_, params_.units.count(), room, tree.first_leaves());
+        if (start.empty()) return {};
+        return found_by(mapped(tree, start, least_.of_whole, kShareOfJoined));
+    }
+
+    // start: the leaf of each item, which it may leave; or none.
+    gang_mapping::GangResult mapped(const RegionTree& tree, std::vector<std::int32_t> start, double least,
+                                    double share) const {
         const bool is_in_one = !params_.whole.empty();  // such a region decides about nothing else
-        const bool has_start = !params_.start.empty() && !is_in_one;
-        const std::vector<std::int32_t> start = has_start ? tree.start() : std::vector<std::int32_t>{};
+        const bool has_start = start.empty() && !params_.start.empty() && !is_in_one;
+        if (has_start) start = tree.start();
         if (has_start && start.empty()) return {};
         const bool is_free = !has_start || params_.may_leave;
         std::vector<std::int32_t> room = tree.room(), confined;

@@ -41,11 +41,7 @@ Fault check(const GangGroups& groups, const GangLevels& levels, std::int32_t num
             return traffic::wrong("level_of", i, groups.level_of[i], "not a level");
     }
     for (const auto* some : {&groups.required, &groups.apart, &groups.preferred}) {
-        for (const Together& one : *some) {
-            if (one.level >= size) return traffic::wrong("level", 0, one.level, "not a level of groups");
-            if (one.tasks.empty()) return "a group has no tasks";
-            if (auto fault = traffic::check_once("group", one.tasks, index(num_tasks))) return fault;
-        }
+        if (auto fault = check_groups(*some, size, num_tasks)) return fault;
     }
     for (const auto role : groups.roles) {
         if (auto fault = traffic::check_once("role", role, index(num_tasks))) return fault;

@@ -12,6 +12,9 @@ namespace topoplace::decide {
 namespace {
 
 constexpr double kEqual = 1 + 3e-9;  // times that differ by rounding alone
+// Tasks of all collectives of a job whose time takes microseconds: to let other threads go on, and to wait
+// for them, takes longer.
+constexpr std::size_t kFewTasks = 1024;
 
 }  // namespace
 
@@ -68,7 +71,7 @@ PlacedJob LeastTime::on_one_machine(const traffic::JobCollectives& collectives, 
     const JobParams job = job_of(collectives);
     const std::int32_t of = params_.sets->conditions().condition(best.condition).machine_template;
     const Machine& machine = *params_.sets->params().templates[index(of)].machine;
-    const WhileOthersGoOn meanwhile(others);
+    const WhileOthersGoOn meanwhile(collectives.tasks.size() < kFewTasks ? OtherThreads{} : others);
     if (machine.are_alike) {
         WorkMeter meter(stop);
         placed.seconds = seconds_of_any(machine, job, meter);

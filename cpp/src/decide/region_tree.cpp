@@ -47,6 +47,16 @@ bool RegionTree::have_equal_room() const {
     return std::ranges::all_of(room_, [&](std::int32_t one) { return one == room_.front(); });
 }
 
+std::vector<std::vector<std::int32_t>> RegionTree::first_leaves() const {
+    std::vector<std::vector<std::int32_t>> found(params_.levels->size() - 1);
+    for (std::size_t domain = 1; domain < tree_.parent.size(); ++domain) {
+        std::size_t level = 0;
+        while (static_cast<std::int64_t>(domain) >= tree_.level_ends[level + 1]) ++level;
+        if (level < found.size()) found[level].push_back(static_cast<std::int32_t>(tree_.first_leaf[domain]));
+    }
+    return found;
+}
+
 std::vector<std::int32_t> RegionTree::start() const {
     std::vector<std::int32_t> leaf_of(index(params_.topology->machines.size()), kAbsent), found, left = room_;
     for (std::size_t leaf = 0; leaf < machines_.size(); ++leaf)

@@ -16,6 +16,9 @@ class RegionTree {
     std::int64_t total_room() const;
     bool have_equal_room() const;
 
+    // Of each level around machines, the first leaf of each domain.
+    std::vector<std::vector<std::int32_t>> first_leaves() const;
+
     // The leaf of each item from which to search; empty where some item is on several machines, or on one
     // that is not offered or has too little room.
     std::vector<std::int32_t> start() const;

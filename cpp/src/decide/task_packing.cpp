@@ -12,16 +12,16 @@ namespace {
 
 constexpr std::uint64_t kMostNodes = 1U << 20;
 
-Fault check_groups(std::span<const Together> some, std::size_t levels, std::int32_t num_tasks) {
-    for (const Together& one : some) {
+}  // namespace
+
+Fault check_groups(std::span<const Together> groups, std::size_t levels, std::int32_t num_tasks) {
+    for (const Together& one : groups) {
         if (one.level >= levels) return traffic::wrong("level", 0, one.level, "not a level");
         if (one.tasks.empty()) return "a group has no tasks";
         if (auto fault = traffic::check_once("group", one.tasks, index(num_tasks))) return fault;
     }
     return std::nullopt;
 }
-
-}  // namespace
 
 groups::PackResult packed(const DomainTree& tree, std::span<const std::int32_t> room,
                           const TaskForest& forest, std::int32_t balanced, StopCondition stop) {

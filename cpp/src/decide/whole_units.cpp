@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "decide/bounded_gang.hpp"
+#include "decide/joined_units.hpp"
 #include "graph/index.hpp"
 #include "topoplace/tree_mapping.hpp"
 
@@ -49,6 +50,25 @@ RoomTree tree_of(const BoundedGang& gang) {
     return tree;
 }
 
+// Some of these pairs are in different domains of each depth, as these have too little room.
+double least_of_pairs_apart(const BoundedGang& gang, const Exchanges& exchanges, std::size_t begin,
+                            std::size_t end) {
+    std::vector<UnitPair> pairs;
+    for (std::size_t i = begin; i < end; ++i)
+        pairs.push_back({exchanges.from[i], exchanges.to[i], exchanges.gigabytes[i]});
+    const bool by_both = !gang.own_class.empty() && gang.own_class.front() == 1;
+    const double beside = by_both ? gang.limits.of_unit(0, gang.units.size) : 0.0;
+    double least = 0.0;
+    for (std::size_t depth = 1; depth < gang.room.tasks.size(); ++depth) {
+        std::vector<std::int64_t> rooms = gang.room.tasks[depth];
+        for (std::int64_t& room : rooms) room /= gang.units.size;
+        const double gigabytes = least_apart(pairs, gang.units.count(), rooms);
+        const double fastest = beside + gang.fastest(depth, gang.units.size);
+        if (gigabytes > 0.0 && fastest > 0.0) least = std::max(least, gigabytes / 2 / fastest);
+    }
+    return least;
+}
+
 std::vector<double> least_of_pairs(const BoundedGang& gang, WorkMeter& meter) {
     const Exchanges pairs = exchanges_of(gang.job, gang.units, false);
     if (pairs.from.empty()) return std::vector<double>(gang.phases.size(), 0.0);
@@ -63,6 +83,12 @@ std::vector<double> least_of_pairs(const BoundedGang& gang, WorkMeter& meter) {
     params.stop = meter.deadline();
     auto found = tree_mapping::tree_bound(params);
     meter.look_at_clock();
+    std::size_t begin = 0;
+    for (std::size_t i = 0; i < found.phases.size(); ++i) {
+        const auto end = static_cast<std::size_t>(pairs.phase_ends[i]);
+        found.phases[i] = std::max(found.phases[i], least_of_pairs_apart(gang, pairs, begin, end));
+        begin = end;
+    }
     return std::move(found.phases);
 }
 

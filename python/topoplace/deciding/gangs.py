@@ -28,6 +28,7 @@ from topoplace.jobs.groups import MACHINE
 from topoplace.kernels.limits import check_deadline
 
 if TYPE_CHECKING:
+    from topoplace.engine.level_chain import Chain
     from topoplace.engine.machine_state import ClusterView
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
@@ -190,25 +191,35 @@ def groups_of(request: JobRequest, view: ClusterView, rates: Rates | str) -> _co
     job, topology = request.job, view.cluster.topology
     tree = topology.derived(LevelChains).for_job(job)
     assert tree is not None  # `engine.requirements` has refused levels that no tree can honour
-    chain = chain_of(request, view)
-    levels, depth_of = tree.chain[::-1], {level.name: at for at, level in enumerate(tree.chain[::-1], 1)}
-    place = {level.name: at for at, level in enumerate(chain[::-1])}
-    named = {level for group in job.groups for level in (group.within, group.prefer)}
+    depth_of, place_of = _depths(tree.chain), _depths(chain_of(request, view))
+    required, preferred = required_of(job), preferred_of(job)
     roles = [Together(job.dimensions[role][0], MACHINE) for role, _ in job.roles]
+    is_divided = bool(required or preferred or job.balanced or roles)
     return _core.GangGroups(
         job.num_tasks,
         bool(job.stated_collectives),
         topology.derived(GangLevels).of(tree.chain, rates),
-        [place[level.name] for level in levels],
-        rows_of([one for one in required_of(job) if one not in tree.apart], depth_of),
+        [place_of[name] - 1 for name in depth_of],
+        rows_of([one for one in required if one not in tree.apart], depth_of),
         rows_of(tree.apart, depth_of),
-        rows_of(preferred_of(job), depth_of),
+        rows_of(preferred, depth_of),
         depth_of[job.balanced] - 1 if job.balanced else -1,
         any(group.within == MACHINE for group in job.groups),
-        min((place[level] for level in named if level in place), default=len(chain)),
+        _outermost(job, place_of),
         rows_of(roles, depth_of),
-        distances_of(topology) if job.edges else None,
+        distances_of(topology) if is_divided and job.edges else None,
     )
+
+
+def _depths(chain: Chain) -> dict[str, int]:
+    """Return the depth of each level of a tree, the outermost first; that of the whole is 0."""
+    return {level.name: depth for depth, level in enumerate(chain[::-1], 1)}
+
+
+def _outermost(job: JobGraph, depth_of: Mapping[str, int]) -> int:
+    """Return the place of the outermost level that a group names; the number of levels if none does."""
+    named = {level for group in job.groups for level in (group.within, group.prefer)}
+    return min((depth - 1 for level, depth in depth_of.items() if level in named), default=len(depth_of))
 
 
 # ---- GPUs ------------------------------------------------------------------------------------------------------

@@ -47,14 +47,14 @@ class Rule(NamedTuple):
     """Returns a request that has the same options in the same order."""
 
 
-_FREE: Final = frozenset(("gpu_model", "gpu_memory_gb"))
-"""The requirements with which the machines of a gang may be chosen freely."""
+_FREE: Final = frozenset(("gpu_model", "gpu_memory_gb", "groups", "within", "prefer", "balanced"))
+"""The requirements with which a gang is decided here."""
 _MAX_KNOWN, _MAX_DECISIONS = 1 << 12, 1 << 11
 _UNKNOWN: Final = np.empty(0)
 
 
 class PlainJobs:
-    """Decides jobs of whole GPUs on a cluster, on several machines only if nothing binds these.
+    """Decides jobs of whole GPUs on a cluster, on several machines only if nothing but groups binds these.
 
     Jobs of equal needs share a decision in C++; where GPUs of a machine are not alike, jobs of equal requests do.
     """
@@ -68,6 +68,7 @@ class PlainJobs:
         self._has_one_maker = not topology.derived(gpus_by_maker)
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
         self._decisions: Memo[Hashable, _core.LeastTime] = Memo(_MAX_DECISIONS)
+        self._unbound: Memo[tuple[int, bool], _core.GangGroups] = Memo(_MAX_KNOWN)
         self._nowhere = 0, -1
         """The job that last got no placement, by its identity, and the number of changes before; callers ask again."""
         self.known: Memo[int, tuple[JobGraph, _core.LeastTime | None]] = Memo(_MAX_KNOWN)
@@ -96,10 +97,13 @@ class PlainJobs:
             return None
         tflop = job.tflop or 0.0
         others = self._running.now() if self._rule.others else None
+        unbound = None
+        if not (job.requirements or job.roles):  # most jobs: without a call
+            unbound = self._unbound.get((job.num_tasks, bool(job.stated_collectives)))
         split = decision.on_several(
             job.traffic_arrays.native,
             job.edge_array,
-            groups_of(self._view.request(job), self._view, self._rule.timing.rates),
+            unbound or self._groups(job),
             tflop,
             self._topology.derived(usual_tflop_per_s) if tflop else _UNKNOWN,
             None if others is None else others.native,
@@ -109,9 +113,18 @@ class PlainJobs:
         return self._placed(job, *alone)
 
     def _may_be_free(self, job: JobGraph) -> bool:
-        """Return True if any GPUs of any machines may share a job that communicates."""
-        is_free = job.edges and not job.roles and _FREE.issuperset(job.requirements)
-        return bool(is_free) and not self._view.classes.have_partitions
+        """Return True if any machines may share a job that communicates, but for the levels of its groups."""
+        is_free = job.edges and _FREE.issuperset(job.requirements) and not self._view.classes.have_partitions
+        return bool(is_free) and not (job.groups and self._view.request(job).needs_sockets)
+
+    def _groups(self, job: JobGraph) -> _core.GangGroups:
+        """Return what binds the tasks of a job to each other; jobs that nothing binds share it."""
+        view, rates = self._view, self._rule.timing.rates
+        if job.requirements or job.roles:
+            return groups_of(view.request(job), view, rates)
+        found = groups_of(view.request(job), view, rates)
+        self._unbound[job.num_tasks, bool(job.stated_collectives)] = found
+        return found
 
     def _decision(self, job: JobGraph) -> _core.LeastTime | None:
         like, found = self._like(job), None
