@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from topoplace.topology.links.distance import DistanceWeights
     from topoplace.topology.tiling import Tiling
 
+    Ints = NDArray[np.int32]
+
 
 class ClusterLinks:
     """The links and distances of all pairs of GPUs of a tiling."""
@@ -83,7 +85,7 @@ class ClusterLinks:
     def native(self) -> _core.GpuDistances:
         """Return the distances for the kernels."""
         rails = [rail for of_template in self._template_rails for rail in of_template]
-        rows = []
+        rows: list[tuple[Ints, Ints, Ints, NDArray[np.uint8], float]] = []
         for number, level in enumerate(self._levels):
             ports, of_template = self._numbered_ports(number)
             rows.append(
