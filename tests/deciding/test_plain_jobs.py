@@ -142,6 +142,17 @@ def test_options_that_are_set_later_count() -> None:
         assert outcome(policy.place(job, cluster)) == outcome(fresh.place(job, cluster))
 
 
+def test_groups_without_a_place_are_not_searched_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=3))
+    cluster.allocate("busy", [gpu for gpu in range(24) if gpu % 8 > 2])
+    job = tp.JobGraph.ring(8).grouped(4, within="machine")
+    assert ByTheEngine().place(job, cluster) is None
+    monkeypatch.setattr(LeastTime, "choose", None)
+    assert LeastTime().place(job, cluster) is None
+    cluster.release("busy")
+    assert LeastTime().place(job, cluster) is not None
+
+
 def test_a_job_without_a_place_is_searched_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
     searches: list[tp.JobGraph] = []
     own = PlainJobs._placed_by

@@ -158,7 +158,7 @@ class ApartGroups {
 
     void try_sizes(const Ints& room, Ints capacity, std::size_t number, const Ints& parts, const Ints& sizes,
                    std::vector<Piece>& pieces, TaskPacking& found) {
-        found.complete = ++ways_ <= kMostWays && !params_.stop.time_is_up();
+        found.complete = ++ways_ <= kMostWays && !meter_.look_at_clock();
         if (!found.complete) return;
         const std::size_t before = pieces.size();
         bool has_room = true;
@@ -230,6 +230,7 @@ class ApartGroups {
     TaskForest forest_;                // of the others
     std::vector<Ints> homes_, parts_;  // of each group apart, for each leaf: its domain, and the part of it
     int ways_ = 0;
+    WorkMeter meter_{params_.stop};  // between ways
 };
 
 }  // namespace

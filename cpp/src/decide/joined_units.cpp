@@ -11,8 +11,8 @@ namespace topoplace::decide {
 namespace {
 
 constexpr std::int32_t kMostJoined = 4096;  // units
-constexpr std::int64_t kMostChecks = std::int64_t{1}
-                                     << 22;  // sizes of sets x sizes of leaves that are compared
+constexpr std::size_t kMostPairs = 1U << 18;
+constexpr std::int64_t kMostChecks = 1 << 22;  // sizes of sets x sizes of leaves that are compared
 
 class JoinedUnits {
   public:
@@ -35,10 +35,6 @@ class JoinedUnits {
   private:
     std::vector<std::int32_t> above_, size_;
 };
-
-void sort_by_most(std::vector<UnitPair>& pairs) {
-    std::ranges::stable_sort(pairs, std::ranges::greater{}, &UnitPair::gigabytes);
-}
 
 // The sum over all phases of what two units exchange.
 std::vector<UnitPair> summed(const Exchanges& exchanges) {
@@ -149,7 +145,12 @@ class JoinedSets {
 
 }  // namespace
 
-double least_apart(std::vector<UnitPair> pairs, std::int32_t units, std::span<const std::int64_t> rooms) {
+void sort_by_most(std::vector<UnitPair>& pairs) {
+    if (!std::ranges::is_sorted(pairs, std::ranges::greater{}, &UnitPair::gigabytes))
+        std::ranges::stable_sort(pairs, std::ranges::greater{}, &UnitPair::gigabytes);
+}
+
+double least_apart(std::span<const UnitPair> pairs, std::int32_t units, std::span<const std::int64_t> rooms) {
     if (units > kMostJoined || pairs.empty()) return 0.0;
     // Of each size: how many sets so large there are, and how many fit.
     std::vector<std::int64_t> are(index(units) + 1, 0), have_room(index(units) + 1, 0);
@@ -162,8 +163,8 @@ double least_apart(std::vector<UnitPair> pairs, std::int32_t units, std::span<co
     }
     are[1] = units;
     JoinedUnits joined(units);
-    sort_by_most(pairs);
     for (const UnitPair& pair : pairs) {
+        if (are[index(units)] > 0) break;  // all are together
         const std::int32_t set = joined.set_of(pair.from), other = joined.set_of(pair.to);
         if (set == other) continue;
         const auto [small, large] = std::minmax({joined.size_of(set), joined.size_of(other)});
@@ -179,10 +180,11 @@ double least_apart(std::vector<UnitPair> pairs, std::int32_t units, std::span<co
 std::vector<std::int32_t> joined_on_leaves(const Exchanges& exchanges, std::int32_t units,
                                            std::span<const std::int32_t> room,
                                            const std::vector<std::vector<std::int32_t>>& domains) {
+    if (units > kMostJoined || exchanges.from.size() > kMostPairs) return {};
     std::vector<UnitPair> pairs = summed(exchanges);
     const bool are_equal =
         std::ranges::adjacent_find(pairs, std::ranges::not_equal_to{}, &UnitPair::gigabytes) == pairs.end();
-    if (are_equal || units > kMostJoined) return {};
+    if (are_equal) return {};
     std::vector<std::int32_t> rooms;
     for (const std::int32_t one : room) rooms.push_back(std::min(one, units));
     JoinedSets sets(units, rooms);

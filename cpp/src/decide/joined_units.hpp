@@ -16,9 +16,12 @@ struct UnitPair {
     double gigabytes = 0.0;
 };
 
+// What each two units exchange, the most first.
+void sort_by_most(std::vector<UnitPair>& pairs);
+
 // The most GB such that wherever units are, two of them are in different domains that exchange so much or
-// more; 0 where there may be none. rooms: the most units in each domain.
-double least_apart(std::vector<UnitPair> pairs, std::int32_t units, std::span<const std::int64_t> rooms);
+// more; 0 where there may be none. pairs: sorted. rooms: the most units in each domain.
+double least_apart(std::span<const UnitPair> pairs, std::int32_t units, std::span<const std::int64_t> rooms);
 
 // The leaf of each unit where those that exchange the most are together, in the fullest domain of the
 // innermost level that has room for all; none where all pairs exchange the same, or no such leaves are found.

@@ -16,7 +16,7 @@ namespace {
 class TaskDivider {
   public:
     explicit TaskDivider(const TaskDivisionParams& params)
-        : params_(params), tasks_(index(params.num_tasks)) {
+        : params_(params), tasks_(index(params.num_tasks)), meter_(better()) {
         std::iota(tasks_.begin(), tasks_.end(), 0);
     }
 
@@ -25,7 +25,7 @@ class TaskDivider {
         std::optional<TaskPacking> best = first(found.complete);
         if (!best) return found;
         for (const std::vector<Together>& wishes : wishes_of()) {
-            if (time_is_up()) break;
+            if (meter_.look_at_clock()) break;
             fulfil(wishes, *best);
         }
         found.found = true;
@@ -98,7 +98,8 @@ class TaskDivider {
         std::size_t low = 0, high = wishes.size(), middle = high;
         while (low < high) {
             std::optional<TaskPacking> found;
-            if (!time_is_up()) found = packing(std::span(wishes).first(middle), params_.balanced, better());
+            if (!meter_.look_at_clock())
+                found = packing(std::span(wishes).first(middle), params_.balanced, better());
             if (found && found->found) {
                 best = std::move(*found);
                 low = middle;
@@ -126,6 +127,7 @@ class TaskDivider {
     const TaskDivisionParams& params_;
     std::vector<std::int32_t> tasks_;
     std::vector<Together> required_ = params_.required;  // and the wishes that are fulfilled
+    WorkMeter meter_;                                    // of what makes the first division better
 };
 
 }  // namespace

@@ -47,6 +47,12 @@ Ints kinds_of(const TaskForest& forest) {
     return found;
 }
 
+StopCondition until(const TaskDivisionParams& params) {
+    StopCondition stop = params.stop;
+    stop.when = std::min(stop.when, params.better_until);
+    return stop;
+}
+
 // What two things of a set exchange, by their places in the set.
 struct SetEdge {
     std::int32_t here = 0, there = 0;
@@ -56,9 +62,7 @@ struct SetEdge {
 class Exchange {
   public:
     Exchange(const TaskDivisionParams& params, const TaskForest& forest, Ints& leaf_of)
-        : params_(params), forest_(forest), leaf_of_(leaf_of), stop_(params.stop) {
-        stop_.when = std::min(stop_.when, params.better_until);
-    }
+        : params_(params), forest_(forest), leaf_of_(leaf_of), stop_(until(params)), meter_(stop_) {}
 
     void run() {
         exchange_groups();
@@ -116,8 +120,7 @@ class Exchange {
 
     // Calls `take` with the things of each set that has edges inside, and these, until the time ends.
     template <class SetOf, class Thing, class Take>
-    void each_set(const Ints& set_of_things, const SetOf& set_of, const Thing& thing,
-                  const Take& take) const {
+    void each_set(const Ints& set_of_things, const SetOf& set_of, const Thing& thing, const Take& take) {
         const std::size_t count = 1 + index(std::max(0, *std::ranges::max_element(set_of_things)));
         std::vector<std::vector<std::size_t>> edges(count);
         for (std::size_t edge = 0; edge < num_edges(); ++edge) {
@@ -127,7 +130,7 @@ class Exchange {
         const std::vector<Ints> things = sets_of(set_of_things, count);
         for (std::size_t set = 0; set < count; ++set) {
             if (edges[set].empty()) continue;
-            if (stop_.time_is_up()) return;
+            if (meter_.look_at_clock()) return;
             const Ints& own = things[set];
             const auto place = [&](std::int32_t one) {
                 return static_cast<std::int32_t>(std::ranges::lower_bound(own, one) - own.begin());
@@ -201,6 +204,7 @@ class Exchange {
     const TaskForest& forest_;
     Ints& leaf_of_;
     StopCondition stop_;
+    WorkMeter meter_;
 };
 
 }  // namespace

@@ -56,6 +56,7 @@ double least_of_pairs_apart(const BoundedGang& gang, const Exchanges& exchanges,
     std::vector<UnitPair> pairs;
     for (std::size_t i = begin; i < end; ++i)
         pairs.push_back({exchanges.from[i], exchanges.to[i], exchanges.gigabytes[i]});
+    sort_by_most(pairs);
     const bool by_both = !gang.own_class.empty() && gang.own_class.front() == 1;
     const double beside = by_both ? gang.limits.of_unit(0, gang.units.size) : 0.0;
     double least = 0.0;

@@ -212,7 +212,7 @@ class LeastTime(MachinePolicy):
         plain = self._plain_jobs(view)
         is_second = decided is None and (view.knows(job) if plain is None else id(job) in plain.known)
         placement = None if plain is None else plain.place(job)
-        if placement is None:
+        if placement is None and (plain is None or job.is_preemptible or not plain.has_none(job)):
             placement = super().found(job, view, postponed)
         if is_second and type(self) is LeastTime and self._depends_on_condition(job, view):
             view.decided[key] = self._decided(job, view)
@@ -221,8 +221,10 @@ class LeastTime(MachinePolicy):
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
         """Return the result of `MachinePolicy.search`; a plain job takes one or two calls of C++."""
         plain = self._plain_jobs(view)
-        placement = None if plain is None else plain.place(job)
-        return placement or super().search(job, view, least_utility)
+        if plain is None:
+            return super().search(job, view, least_utility)
+        placement = plain.place(job)
+        return placement if placement or plain.has_none(job) else super().search(job, view, least_utility)
 
     def _plain_jobs(self, view: ClusterView) -> PlainJobs | None:
         """Return what decides plain jobs by this rule; None if some are decided otherwise."""

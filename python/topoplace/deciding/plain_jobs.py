@@ -89,6 +89,13 @@ class PlainJobs:
             self._nowhere = id(job), cluster.native.num_changes
         return placement
 
+    def has_none(self, job: JobGraph) -> bool:
+        """Return True if `place` has just shown that a job whose groups divide it has no place now."""
+        changes = self._view.cluster.native.num_changes
+        if self._nowhere != (id(job), changes) or not (job.groups or job.balanced):
+            return False
+        return self._may_be_free(job) and self._view.classes.have_all_paths(self._topology)
+
     def _placed_by(self, decision: _core.LeastTime, job: JobGraph) -> Placement | None:
         alone = decision.on_one_machine(job.traffic_arrays.native)
         if alone is not None and not alone[-1]:
