@@ -360,16 +360,8 @@ bool can_place_gang(const GangDecisionParams& params) {
     const MachineOffers& offers = params.search.offers;
     if (offers.machines.empty()) return false;
     const BoundGang gang(params, params.search);
+    if (params.bound.tree != nullptr && gang.needs_division()) return !gang.division().empty();
     const Units units = gang.units();
-    if (params.bound.tree != nullptr && gang.needs_division()) {
-        const std::vector<std::int32_t> machine_of = gang.division();
-        if (machine_of.empty()) return false;
-        for (std::size_t i = 0; i < units.tasks.size(); ++i) {
-            const std::size_t first = i / index(units.size) * index(units.size);
-            if (machine_of[index(units.tasks[i])] != machine_of[index(units.tasks[first])]) return false;
-        }
-        return true;
-    }
     std::int64_t room = 0;
     for (const std::int32_t size : offers.sizes) room += std::min(size, params.search.most) / units.size;
     return room >= units.count();

@@ -199,8 +199,18 @@ std::vector<std::size_t> BoundGang::widths(const Ints& machine_of) const {
     return found;
 }
 
+bool BoundGang::are_whole(const Ints& machine_of) const {
+    const Units units = units_.view();
+    for (std::size_t i = 0; i < units.tasks.size(); ++i) {
+        const std::size_t first = i / index(units.size) * index(units.size);
+        if (machine_of[index(units.tasks[i])] != machine_of[index(units.tasks[first])]) return false;
+    }
+    return true;
+}
+
 GangStart BoundGang::start_from(Ints machine_of) const {
     GangStart start{.machine_of = std::move(machine_of), .units = units_};
+    if (!are_whole(start.machine_of)) start.units = single_tasks(params_.groups.num_tasks);
     const std::size_t count = index(params_.groups.num_tasks), machines = search_.levels->size() - 1;
     std::vector<Together> required = bound_.required;
     required.insert(required.end(), bound_.apart.begin(), bound_.apart.end());
@@ -217,7 +227,7 @@ GangStart BoundGang::start_from(Ints machine_of) const {
         required.push_back(one);
     }
     for (const Together& one : required) {
-        const bool is_unit = one.level == machines && one.tasks.size() == index(units_.size);
+        const bool is_unit = one.level == machines && one.tasks.size() == index(start.units.size);
         if (!is_unit) start.together.push_back(one);
     }
     return start;

@@ -41,6 +41,7 @@ class BoundGang {
     bool tasks_are_alike() const;
     Ints in_rank_order(const Ints& machine_of) const;
     std::vector<std::size_t> beside_no_others() const;
+    bool are_whole(const Ints& machine_of) const;  // each unit on one machine
     std::vector<std::size_t> widths(const Ints& machine_of) const;
     GangStart start_from(Ints machine_of) const;
 
