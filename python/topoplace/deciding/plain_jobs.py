@@ -10,7 +10,6 @@ import numpy as np
 from topoplace import _core
 from topoplace.deciding import ranked_sets
 from topoplace.deciding.gang_topology import GangLevels, chain_of, topology_of_gangs, usual_tflop_per_s
-from topoplace.deciding.gangs import groups_of
 from topoplace.engine.machine_policy import placed_on
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.memo import Memo
@@ -126,6 +125,8 @@ class PlainJobs:
 
     def _groups(self, job: JobGraph) -> _core.GangGroups:
         """Return what binds the tasks of a job to each other; jobs that nothing binds share it."""
+        from topoplace.deciding.gangs import groups_of  # jobs on one machine need none of it
+
         view, rates = self._view, self._rule.timing.rates
         if job.requirements or job.roles:
             return groups_of(view.request(job), view, rates)
