@@ -142,8 +142,10 @@ TEST(a_gang_gets_free_gpus_in_the_time_that_is_claimed) {
     for (int round = 0; round < check::rounds(300); ++round) {
         Decided one(random);
         const decide::LeastTime decision(one.asked());
-        const decide::GangJob job{
-            .collectives = one.c.job.view(), .edges = one.c.edges, .others = one.c.others.get()};
+        const decide::GangJob job{.collectives = one.c.job.view(),
+                                  .edges = one.c.edges,
+                                  .groups = {.num_tasks = static_cast<std::int32_t>(one.c.size())},
+                                  .others = one.c.others.get()};
         CHECK_EQ(decision.check(job).value_or(""), "");
         const decide::PlacedJob placed = decision.on_several(job, {}, {});
         std::set<std::int32_t> free = one.free();
@@ -174,7 +176,10 @@ TEST(a_decision_names_what_is_missing_or_out_of_range) {
     CHECK_EQ(decide::check(params).value_or(""), "sets or their ranking are missing");
     const decide::LeastTime decision(one.asked());
     const std::vector<double> edges{1.0, 0.0, 1.0};
-    CHECK(decision.check(decide::GangJob{.collectives = one.c.job.view(), .edges = edges}).has_value());
+    decide::GangJob wrong{.collectives = one.c.job.view(), .edges = edges};
+    CHECK(decision.check(wrong).value_or("").starts_with("tasks has 0 entries"));
+    wrong.groups.num_tasks = static_cast<std::int32_t>(one.c.size());
+    CHECK(decision.check(wrong).value_or("").starts_with("edges[0] = "));
     CHECK(decision.check(oracle::Collectives{{7}, {0}, {1}, {99}, {1.0}}.view()).has_value());
 }
 
