@@ -54,9 +54,9 @@ class DomainTree {
 
     std::vector<std::int32_t> order_, machine_of_;
     std::vector<std::int32_t> parent_{-1}, room_;
-    std::vector<std::size_t> firsts_{0, 1};             // of each depth, and the number of domains
-    std::vector<std::int32_t> above_;                   // the innermost domain so far of each machine
-    std::vector<std::vector<std::int32_t>> domain_of_;  // of each level: that of each machine
+    std::vector<std::size_t> firsts_{0, 1};           // of each depth, and the number of domains
+    std::vector<std::int32_t> above_;                 // the innermost domain so far of each machine
+    std::vector<std::vector<std::int64_t>> domains_;  // of each level: that of each machine, without cuts
 };
 
 }  // namespace topoplace::decide

@@ -54,7 +54,7 @@ class ApartGroups {
     }
 
   private:
-    // The room of each leaf, for each combination of domains of the levels of which one has all tasks.
+    // The room of each leaf, for each domain that may have all tasks; levels with such groups count together.
     std::vector<Ints> regions() const {
         std::vector<Ints> domains;
         for (const Together& group : params_.together) {

@@ -68,7 +68,7 @@ DomainTree::DomainTree(const DomainTreeParams& params)
 }
 
 void DomainTree::add(const TreeLevel& level, std::span<const std::int32_t> machines) {
-    std::vector<std::int64_t> domains;
+    std::vector<std::int64_t>& domains = domains_.emplace_back();
     std::int32_t last_above = kAbsent;
     for (std::size_t i = 0; i < machines.size(); ++i) {
         const std::size_t machine = index(machines[i]);
@@ -83,7 +83,6 @@ void DomainTree::add(const TreeLevel& level, std::span<const std::int32_t> machi
         domains.push_back(level.domains[machine]);
     }
     firsts_.push_back(parent_.size());
-    domain_of_.push_back(numbered(domains));
 }
 
 void DomainTree::add_sockets(const DomainTreeParams& params) {
@@ -103,8 +102,9 @@ void DomainTree::add_sockets(const DomainTreeParams& params) {
 std::vector<std::int32_t> DomainTree::domains_of(std::size_t level) const {
     std::vector<std::int32_t> found(num_leaves());
     std::iota(found.begin(), found.end(), 0);
-    if (level >= domain_of_.size()) return found;
-    for (std::int32_t& leaf : found) leaf = domain_of_[level][index(machine_of_[index(leaf)])];
+    if (level >= domains_.size()) return found;
+    const std::vector<std::int32_t> domain_of = numbered(domains_[level]);
+    for (std::int32_t& leaf : found) leaf = domain_of[index(machine_of_[index(leaf)])];
     return found;
 }
 

@@ -298,8 +298,8 @@ Fault check(const GangDecisionParams& params) {
 
 namespace {
 
-constexpr std::int32_t kMostWithRoles =
-    256;  // tasks of a gang that also begins with each role on one machine
+// Tasks of a gang that also begins with each role on one machine.
+constexpr std::int32_t kMostWithRoles = 256;
 
 // The offers with the most room if they have enough, as a role would get what is left of a used machine.
 std::vector<std::size_t> emptiest(const MachineOffers& offers, std::int32_t num_tasks) {

@@ -136,7 +136,7 @@ class Search {
         const std::int32_t even = divided_up(count, machines);
         if (even >= most || is_enough(best, least_.of_all)) return best;
         std::vector<std::int32_t> room = tree.room();
-        for (std::int32_t& one : room) one = std::min(one, static_cast<std::int32_t>(even));
+        for (std::int32_t& one : room) one = std::min(one, even);
         return faster(best, from_joined(tree, room), params_.slack);
     }
 

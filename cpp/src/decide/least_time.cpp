@@ -12,8 +12,8 @@ namespace topoplace::decide {
 namespace {
 
 constexpr double kEqual = 1 + 3e-9;  // times that differ by rounding alone
-// Tasks of all collectives of a job whose time takes microseconds: to let other threads go on, and to wait
-// for them, takes longer.
+// Of a job with fewer tasks in all its collectives, the time is known in microseconds. To let other threads
+// go on, and to wait for them, would take longer.
 constexpr std::size_t kFewTasks = 1024;
 
 }  // namespace

@@ -30,7 +30,7 @@ class TaskDivider {
         }
         found.found = true;
         found.leaf_of = leaves_of(*best);
-        if (!params_.edges.empty()) exchange_tasks(params_, best->forest, found.leaf_of);
+        if (!params_.edges.empty()) exchange_tasks(params_, best->forest, better(), found.leaf_of);
         return found;
     }
 

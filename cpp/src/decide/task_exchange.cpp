@@ -2,9 +2,7 @@
 #include "decide/task_exchange.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <map>
-#include <numeric>
 #include <tuple>
 
 #include "graph/index.hpp"
@@ -47,12 +45,6 @@ Ints kinds_of(const TaskForest& forest) {
     return found;
 }
 
-StopCondition until(const TaskDivisionParams& params) {
-    StopCondition stop = params.stop;
-    stop.when = std::min(stop.when, params.better_until);
-    return stop;
-}
-
 // What two things of a set exchange, by their places in the set.
 struct SetEdge {
     std::int32_t here = 0, there = 0;
@@ -61,8 +53,9 @@ struct SetEdge {
 
 class Exchange {
   public:
-    Exchange(const TaskDivisionParams& params, const TaskForest& forest, Ints& leaf_of)
-        : params_(params), forest_(forest), leaf_of_(leaf_of), stop_(until(params)), meter_(stop_) {}
+    Exchange(const TaskDivisionParams& params, const TaskForest& forest, const StopCondition& stop,
+             Ints& leaf_of)
+        : params_(params), forest_(forest), leaf_of_(leaf_of), stop_(stop), meter_(stop) {}
 
     void run() {
         exchange_groups();
@@ -209,9 +202,9 @@ class Exchange {
 
 }  // namespace
 
-void exchange_tasks(const TaskDivisionParams& params, const TaskForest& forest,
+void exchange_tasks(const TaskDivisionParams& params, const TaskForest& forest, const StopCondition& stop,
                     std::vector<std::int32_t>& leaf_of) {
-    Exchange(params, forest, leaf_of).run();
+    Exchange(params, forest, stop, leaf_of).run();
 }
 
 }  // namespace topoplace::decide

@@ -5,8 +5,8 @@
 
 namespace topoplace::decide {
 
-// Wherever the time ends this, `leaf_of` keeps the shares of all groups.
-void exchange_tasks(const TaskDivisionParams& params, const TaskForest& forest,
+// Wherever `stop` ends this, `leaf_of` keeps the shares of all groups.
+void exchange_tasks(const TaskDivisionParams& params, const TaskForest& forest, const StopCondition& stop,
                     std::vector<std::int32_t>& leaf_of);
 
 }  // namespace topoplace::decide
