@@ -35,6 +35,7 @@ using GangMade = std::tuple<py::array_t<std::int32_t>, double, double>;
 
 std::unique_ptr<GangLevels> make_levels(const GangTopology& topology, const std::vector<LevelRow>& rows,
                                         bool meet_anywhere) {
+    if (rows.empty()) throw std::invalid_argument("levels has none, the last is that of machines");
     std::vector<decide::GangLevelParams> levels;
     for (const auto& [codes, domains, uplink, uplinks, is_switched] : rows) {
         levels.push_back({as_span(codes), as_span(domains), as_span(uplink), as_span(uplinks), is_switched});

@@ -73,9 +73,22 @@ PackedRow row_of(const decide::TaskPacking& packing) {
             to_array(std::move(shares), {static_cast<py::ssize_t>(packing.shares.size()), 3})};
 }
 
-PackedRow task_forest(const TogetherRows& groups, const Int32s& tasks, std::int32_t num_tasks) {
-    const decide::TaskForest forest(to_together(groups), {}, as_span(tasks), num_tasks);
-    return row_of(decide::TaskPacking{.forest = forest});
+std::tuple<Row, Row, Row> task_forest(const TogetherRows& groups, const Int32s& tasks,
+                                      std::int32_t num_tasks) {
+    const std::vector<decide::Together> together = to_together(groups);
+    require(TaskForest::check(together, as_span(tasks), num_tasks));
+    const TaskForest forest(together, {}, as_span(tasks), num_tasks);
+    return {row_of(forest.parent), row_of(forest.depth), row_of(forest.inner)};
+}
+
+std::size_t known_level(const DomainTree& tree, std::size_t level) {
+    if (level + 1 >= tree.num_depths()) throw py::index_error("level = " + std::to_string(level));
+    return level;
+}
+
+std::size_t first_of(const DomainTree& tree, std::size_t depth) {
+    if (depth > tree.num_depths()) throw py::index_error("depth = " + std::to_string(depth));
+    return tree.first_of(depth);
 }
 
 // Whether the search came to an end, and the packing if there is one.
@@ -154,14 +167,19 @@ void register_task_groups(py::module_& module) {
         .def_property_readonly(
             "machine_of", [](const DomainTree& tree) { return row_of(tree.machine_of()); },
             "The place in this order of each leaf's machine.")
-        .def("first_of", &DomainTree::first_of, py::arg("depth"))
+        .def("first_of", &first_of, py::arg("depth"))
         .def_property_readonly("first_leaf", &DomainTree::first_leaf)
         .def(
             "domains_of",
-            [](const DomainTree& tree, std::size_t level) { return to_row(tree.domains_of(level)); },
+            [](const DomainTree& tree, std::size_t level) {
+                return to_row(tree.domains_of(known_level(tree, level)));
+            },
             py::arg("level"), "The domain of each leaf, without cuts.")
         .def(
-            "part_of", [](const DomainTree& tree, std::size_t level) { return to_row(tree.part_of(level)); },
+            "part_of",
+            [](const DomainTree& tree, std::size_t level) {
+                return to_row(tree.part_of(known_level(tree, level)));
+            },
             py::arg("level"), "The domain of each leaf in the tree.");
     module.def("task_forest", &task_forest, py::arg("groups"), py::arg("tasks"), py::arg("num_tasks"));
     module.def("pack_tasks", &pack_tasks, py::arg("tree"), py::arg("num_tasks"), py::arg("tasks"),

@@ -104,6 +104,33 @@ TEST(joined_units_have_room_and_exchange_little) {
     CHECK(best > found / 2);
 }
 
+TEST(several_sets_share_a_machine) {
+    const Exchanges pairs{
+        .phase_ends = {3}, .from = {0, 1, 0}, .to = {2, 3, 1}, .gigabytes = {2.0, 2.0, 1.0}};
+    const Ints two = decide::joined_on_leaves(pairs, 4, Ints{2, 2}, {});
+    CHECK_EQ(two[0], two[2]);
+    CHECK_EQ(two[1], two[3]);
+    // Chains of four units far apart, and one machine after the other has room for three of them and a rest.
+    constexpr std::int32_t kSets = 12;
+    Exchanges chains;
+    for (std::int32_t set = 0; set < kSets; ++set) {
+        for (std::int32_t i = 0; i < 3; ++i) {
+            chains.from.push_back(set + kSets * i);
+            chains.to.push_back(set + kSets * (i + 1));
+            chains.gigabytes.push_back(2.0 + i);
+        }
+    }
+    for (std::int32_t unit = 0; unit + 1 < 4 * kSets; ++unit) {
+        chains.from.push_back(unit);
+        chains.to.push_back(unit + 1);
+        chains.gigabytes.push_back(1.0);
+    }
+    chains.phase_ends = {chains.from.size()};
+    const Ints leaf_of = decide::joined_on_leaves(chains, 4 * kSets, Ints{14, 14, 14, 14}, {});
+    for (std::int32_t unit = kSets; unit < 4 * kSets; ++unit)
+        CHECK_EQ(leaf_of[static_cast<std::size_t>(unit)], leaf_of[static_cast<std::size_t>(unit - kSets)]);
+}
+
 TEST(units_that_exchange_the_same_are_not_joined) {
     const Exchanges equal{.phase_ends = {2}, .from = {0, 1}, .to = {1, 2}, .gigabytes = {1.0, 1.0}};
     CHECK(decide::joined_on_leaves(equal, 3, Ints{2, 2}, {}).empty());

@@ -21,6 +21,9 @@ namespace topoplace::decide {
 // in common are in the same domain of the outer one's level, and count there as one.
 class TaskForest {
   public:
+    // What is out of range.
+    [[nodiscard]] static Fault check(std::span<const Together> together, std::span<const std::int32_t> tasks,
+                                     std::int32_t num_tasks);
     // tasks: those that are placed. Groups apart, and their tasks, are not among the groups.
     TaskForest(std::span<const Together> together, std::span<const Together> apart,
                std::span<const std::int32_t> tasks, std::int32_t num_tasks);

@@ -39,7 +39,10 @@ class ApartGroups {
 
     TaskPacking run() {
         TaskPacking found{.forest = forest_};
-        for (const Ints& room : regions()) {
+        for (const Ints& leaves : regions()) {
+            found.complete = !meter_.look_at_clock();
+            if (!found.complete) return found;
+            const Ints room = room_of(leaves);
             const Ints capacity = capacity_of(room);
             const groups::PackResult made = packed(tree_, capacity, forest_, kAbsent, params_.stop);
             if (!made.found) {
@@ -54,7 +57,7 @@ class ApartGroups {
     }
 
   private:
-    // The room of each leaf, for each domain that may have all tasks; levels with such groups count together.
+    // The leaves of each domain that may have all tasks; levels with such groups count together.
     std::vector<Ints> regions() const {
         std::vector<Ints> domains;
         for (const Together& group : params_.together) {
@@ -66,13 +69,21 @@ class ApartGroups {
             for (const Ints& of : domains) key.push_back(of[leaf]);
             leaves[key].push_back(static_cast<std::int32_t>(leaf));
         }
-        const auto room = tree_.room().subspan(tree_.first_leaf());
         std::vector<Ints> found;
-        for (const auto& [_, members] : leaves) {
-            Ints& own = found.emplace_back(tree_.num_leaves(), 0);
-            for (const std::int32_t leaf : members) own[index(leaf)] = room[index(leaf)];
+        for (auto& [_, members] : leaves) {
+            std::size_t room = 0;
+            for (const std::int32_t leaf : members) room += index(room_of(leaf));
+            if (room >= params_.tasks.size()) found.push_back(std::move(members));
         }
         return found;
+    }
+
+    std::int32_t room_of(std::int32_t leaf) const { return tree_.room()[tree_.first_leaf() + index(leaf)]; }
+    // Of each leaf of the tree; 0 for those that are not among these.
+    Ints room_of(const Ints& leaves) const {
+        Ints room(tree_.num_leaves(), 0);
+        for (const std::int32_t leaf : leaves) room[index(leaf)] = room_of(leaf);
+        return room;
     }
 
     Ints capacity_of(const Ints& room) const {

@@ -129,10 +129,16 @@ class JoinedSets {
             std::int32_t left = counts_[size];
             for (std::size_t room = size; left > 0; ++room) {
                 if (room == leaves.size()) return false;
-                const std::int32_t used = std::min(left, leaves[room]);
-                leaves[room] -= used;
-                leaves[room - size] += used;
-                left -= used;
+                const auto each = static_cast<std::int32_t>(room / size);
+                const std::int32_t full = std::min(leaves[room], left / each);
+                leaves[room] -= full;
+                leaves[room % size] += full;
+                left -= full * each;
+                if (left < each && leaves[room] > 0) {
+                    --leaves[room];
+                    ++leaves[room - index(left) * size];
+                    left = 0;
+                }
             }
         }
         return true;

@@ -2,6 +2,7 @@
 #include "topoplace/task_division.hpp"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <tuple>
@@ -73,10 +74,25 @@ class TaskDivider {
         return even.found || even.complete || !found ? kept(std::move(even)) : found;
     }
 
-    // Equal preferred groups in one list, the largest first, then those of the outermost level.
+    // The most tasks that a domain of a level can have.
+    std::size_t most_in_domain(std::size_t level) const {
+        const std::vector<std::int32_t> domains = params_.tree->domains_of(level);
+        std::vector<std::size_t> room(1 + index(std::ranges::max(domains)), 0);
+        for (std::size_t leaf = 0; leaf < domains.size(); ++leaf)
+            room[index(domains[leaf])] += index(params_.tree->room()[params_.tree->first_leaf() + leaf]);
+        return std::ranges::max(room);
+    }
+
+    // Equal preferred groups in one list, the largest first, then those of the outermost level; without those
+    // that no domain has room for.
     std::vector<std::vector<Together>> wishes_of() const {
         const auto kind = [](const Together& one) { return std::pair(one.tasks.size(), one.level); };
         std::vector<Together> sorted = params_.preferred;
+        std::map<std::size_t, std::size_t> most;
+        std::erase_if(sorted, [&](const Together& one) {
+            if (!most.contains(one.level)) most[one.level] = most_in_domain(one.level);
+            return one.tasks.size() > most[one.level];
+        });
         std::ranges::stable_sort(sorted, [&](const Together& a, const Together& b) {
             if (a.tasks.size() != b.tasks.size()) return a.tasks.size() > b.tasks.size();
             if (a.level != b.level) return a.level < b.level;

@@ -15,8 +15,9 @@ constexpr std::uint64_t kMostNodes = 1U << 20;
 }  // namespace
 
 Fault check_groups(std::span<const Together> groups, std::size_t levels, std::int32_t num_tasks) {
-    for (const Together& one : groups) {
-        if (one.level >= levels) return traffic::wrong("level", 0, one.level, "not a level");
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+        const Together& one = groups[i];
+        if (one.level >= levels) return traffic::wrong("level", i, one.level, "not a level");
         if (one.tasks.empty()) return "a group has no tasks";
         if (auto fault = traffic::check_once("group", one.tasks, index(num_tasks))) return fault;
     }
@@ -36,11 +37,17 @@ groups::PackResult packed(const DomainTree& tree, std::span<const std::int32_t> 
                                 .stop = stop});
 }
 
+Fault TaskForest::check(std::span<const Together> together, std::span<const std::int32_t> tasks,
+                        std::int32_t num_tasks) {
+    if (num_tasks < 1) return traffic::wrong("num_tasks", 0, num_tasks, "below 1");
+    if (auto fault = traffic::check_once("tasks", tasks, index(num_tasks))) return fault;
+    return check_groups(together, index(INT32_MAX), num_tasks);
+}
+
 Fault check(const TaskPackingParams& params) {
     if (params.tree == nullptr || params.tree->num_leaves() == 0) return "a tree with leaves is missing";
-    if (params.num_tasks < 1) return traffic::wrong("num_tasks", 0, params.num_tasks, "below 1");
+    if (auto fault = TaskForest::check({}, params.tasks, params.num_tasks)) return fault;
     const std::size_t levels = params.tree->num_depths() - 1;
-    if (auto fault = traffic::check_once("tasks", params.tasks, index(params.num_tasks))) return fault;
     for (const auto* some : {&params.together, &params.apart}) {
         if (auto fault = check_groups(*some, levels, params.num_tasks)) return fault;
     }

@@ -60,6 +60,7 @@ class LevelChains:
         numbers = np.arange(topology.num_machines)
         self._machines = PlacedLevel(MACHINE, numbers, numbers)
         self._known: dict[tuple[frozenset[str], bool], Chain | None] = {}
+        self._known_cuts: dict[tuple[str, ...], Chain] = {}
 
     def of(self, named: Collection[str], *, others: bool = True) -> Chain | None:
         """Return a chain of levels, each inside the next, from the machines up; None if those `named` form no chain.
@@ -105,8 +106,13 @@ class LevelChains:
             chain.append(PlacedLevel(level.name, codes, codes))
         return tuple(chain)
 
-    def _cut(self, order: Sequence[str]) -> Chain:
+    def _cut(self, order: tuple[str, ...]) -> Chain:
         """Return the levels in this order, from the machines up, the domains of each cut by those above it."""
+        if order not in self._known_cuts:
+            self._known_cuts[order] = self._cut_chain(order)
+        return self._known_cuts[order]
+
+    def _cut_chain(self, order: Sequence[str]) -> Chain:
         by_name = {level.name: level.codes for level in self._levels}
         cut = np.zeros_like(self._machines.codes)
         chain: list[PlacedLevel] = []

@@ -41,7 +41,7 @@ class Forest(NamedTuple):
 def forest_of(together: Sequence[Together], depth_of: Mapping[str, int], num_tasks: int) -> Forest:
     """Return all tasks of a job in groups of these depths."""
     tasks = np.arange(num_tasks, dtype=np.int32)
-    parent, depth, inner, _ = _core.task_forest(rows_of(together, depth_of), tasks, num_tasks)
+    parent, depth, inner = _core.task_forest(rows_of(together, depth_of), tasks, num_tasks)
     return Forest(parent.tolist(), depth.tolist(), inner.astype(np.int64))
 
 
