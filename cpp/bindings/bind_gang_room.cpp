@@ -75,6 +75,17 @@ free_offers(MachineConditions& conditions, const std::vector<py::bytes>& suitabl
             to_row(std::move(found.sizes)), to_array(std::move(found.usable), {kinds, bytes})};
 }
 
+// free: (m, 2 or more) thousandths of CPUs and MB.
+py::array_t<std::int64_t> tasks_hosted_by(const DemandRow& job, const Array<std::int64_t>& free,
+                                          bool at_best) {
+    if (free.ndim() != 2 || free.shape(1) < 2) throw std::invalid_argument("free: not (machines, 2 or more)");
+    const HostDemand demand = demand_of(job);
+    std::vector<std::int64_t> found;
+    for (py::ssize_t machine = 0; machine < free.shape(0); ++machine)
+        found.push_back(tasks_hosted(demand, {free.at(machine, 0), free.at(machine, 1)}, at_best));
+    return to_row(std::move(found));
+}
+
 GangRoom gang_room(const GangMachines& machines, const Offered& offered, const Codes& codes,
                    std::int32_t most) {
     return from_offers<GangRoom>(machines, offered, codes,
@@ -114,6 +125,8 @@ void register_gang_room(py::module_& module) {
         "gang_tree", &gang_tree, py::arg("machines"), py::arg("offers"), py::arg("codes"),
         "The offered machines as the leaves of a tree of domains; codes: of each level around machines, "
         "the outermost first.");
+    module.def("tasks_hosted", &tasks_hosted_by, py::arg("job"), py::arg("free"), py::arg("at_best"),
+               "(machines,) the tasks for which free CPUs and memory suffice.");
     module.def(
         "free_offers", &free_offers, py::arg("conditions"), py::arg("suitable"), py::arg("most"),
         "What machines offer to a job of whole GPUs. suitable: of each template, GPUs as bits, the lowest "

@@ -33,8 +33,8 @@ std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& 
                                            const py::object& domains, std::size_t before_domains,
                                            const decide::GangTopology& topology,
                                            const decide::GangLevels& levels,
-                                           std::pair<std::int64_t, std::int64_t> needs, double split,
-                                           double compact) {
+                                           const std::optional<DemandRow>& hosts, std::int32_t most,
+                                           std::int32_t max_machines, double split, double compact) {
     const decide::LeastTimeParams params{
         .sets = &sets,
         .ranking = &ranking,
@@ -42,7 +42,9 @@ std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& 
         .before_domains = before_domains,
         .topology = &topology,
         .levels = &levels,
-        .needs = {needs.first, needs.second},
+        .hosts = hosts ? std::optional(demand_of(*hosts)) : std::nullopt,
+        .most = most,
+        .max_machines = max_machines,
         .split = split,
         .compact = compact};
     require(check(params));
@@ -87,13 +89,15 @@ std::optional<PlacedRow> on_several(const LeastTime& decision, const Collectives
 
 void register_least_time(py::module_& module) {
     py::class_<LeastTime>(module, "LeastTime", "Decides jobs of whole GPUs, of equal needs.")
-        .def(
-            py::init(&make_least_time), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
-            py::keep_alive<1, 4>(), py::keep_alive<1, 5>(), py::keep_alive<1, 6>(), py::arg("sets"),
-            py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"),
-            py::arg("levels"), py::arg("needs"), py::arg("split"), py::arg("compact"),
-            "needs: CPUs and MB of a whole job on one machine. split: how many times faster several machines "
-            "have to be than one; 0 never splits a job that fits one.")
+        .def(py::init(&make_least_time), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
+             py::keep_alive<1, 4>(), py::keep_alive<1, 5>(), py::keep_alive<1, 6>(), py::arg("sets"),
+             py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"),
+             py::arg("levels"), py::arg("hosts"), py::arg("most"), py::arg("max_machines"), py::arg("split"),
+             py::arg("compact"),
+             "hosts: the CPUs and memory of a job. most: tasks on one machine. max_machines: 0 for any "
+             "number. "
+             "split: how many times faster several machines have to be than one; 0 never splits a job that "
+             "fits one.")
         .def("on_one_machine", &on_one_machine, py::arg("job"),
              "The machine, the GPU of each task, seconds, whether these are the least, a bound, and whether "
              "several machines may be much faster; None without room.")

@@ -1,6 +1,7 @@
 // Handles of objects that several files bind functions of.
 #pragma once
 
+#include <cstdint>
 #include <string_view>
 #include <tuple>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "topoplace/gang_groups.hpp"
 #include "topoplace/gang_search.hpp"
 #include "topoplace/gang_units.hpp"
+#include "topoplace/host_demand.hpp"
 #include "topoplace/job_traffic.hpp"
 #include "topoplace/machine_conditions.hpp"
 #include "topoplace/machine_ranking.hpp"
@@ -108,6 +110,23 @@ inline MachineConditions::Words words_of(const pybind11::bytes& given) {
     for (std::size_t i = 0; i < bytes.size(); ++i)
         words[i / 8] |= std::uint64_t{static_cast<std::uint8_t>(bytes[i])} << (8 * (i % 8));
     return words;
+}
+
+// Tasks; their CPUs in units, and thousandths in a unit; MB of a task, rounded up and down; thousandths of
+// CPUs and MB of the whole job on one machine.
+using DemandRow = std::tuple<std::int64_t, std::int64_t, std::int64_t, std::int64_t, std::int64_t,
+                             std::int64_t, std::int64_t>;
+
+inline HostDemand demand_of(const DemandRow& row) {
+    const auto& [tasks, cpus, unit, megabytes, least, whole_cpus, whole_megabytes] = row;
+    const HostDemand job{.num_tasks = tasks,
+                         .cpus = cpus,
+                         .unit = unit,
+                         .megabytes = megabytes,
+                         .least_megabytes = least,
+                         .whole = {whole_cpus, whole_megabytes}};
+    require(check(job));
+    return job;
 }
 
 // The flows of other jobs; null for None.

@@ -383,6 +383,34 @@ TEST(roles_and_limits_cost_nothing_else) {
     CHECK(limited > 0);
 }
 
+TEST(a_limit_on_machines_is_kept_wherever_that_is_possible) {
+    Random random(93);
+    std::int32_t found = 0, limited = 0;
+    for (std::int32_t i = 0; i < check::rounds(400); ++i) {
+        const Gang gang(random, 12, 6);
+        GangDecisionParams params = gang.params();
+        const GangFound free = decide::place_gang(params);
+        params.max_machines = 1 + random.below(3);
+        const GangFound few = decide::place_gang(params);
+        Numbers room = gang.c.sizes;
+        for (std::int32_t& one : room) one = std::min(one, params.search.most);
+        std::ranges::sort(room, std::ranges::greater{});
+        room.resize(std::min(room.size(), at(params.max_machines)));
+        const std::int32_t most = std::accumulate(room.begin(), room.end(), 0);
+        CHECK_EQ(few.found, most >= params.groups.num_tasks);
+        if (!few.found) continue;
+        ++found;
+        std::set<std::int32_t> machines;
+        for (const std::int32_t gpu : few.gpus) machines.insert(gang.c.cluster->fabric.machine[at(gpu)]);
+        CHECK(machines.size() <= at(params.max_machines));
+        CHECK(gang.is_right(few));
+        CHECK(few.least <= few.seconds * kEqual);
+        limited += few.seconds > free.seconds * kEqual ? 1 : 0;
+    }
+    CHECK(found > check::rounds(100));
+    CHECK(limited > 0);
+}
+
 TEST(a_decision_names_what_is_out_of_range) {
     Random random(88);
     const Gang gang(random, 8, 4);

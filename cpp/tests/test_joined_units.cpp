@@ -125,7 +125,7 @@ TEST(several_sets_share_a_machine) {
         chains.to.push_back(unit + 1);
         chains.gigabytes.push_back(1.0);
     }
-    chains.phase_ends = {chains.from.size()};
+    chains.phase_ends = {static_cast<std::int64_t>(chains.from.size())};
     const Ints leaf_of = decide::joined_on_leaves(chains, 4 * kSets, Ints{14, 14, 14, 14}, {});
     for (std::int32_t unit = kSets; unit < 4 * kSets; ++unit)
         CHECK_EQ(leaf_of[static_cast<std::size_t>(unit)], leaf_of[static_cast<std::size_t>(unit - kSets)]);

@@ -60,6 +60,7 @@ struct Decided {
                 .ranking = &ranking,
                 .topology = c.cluster->topology.get(),
                 .levels = c.cluster->levels.get(),
+                .most = size(),
                 .split = 1.5};
     }
     // The best option of each machine by itself, the best first.

@@ -232,6 +232,63 @@ TEST(machines_offer_their_free_gpus_that_suit_a_job) {
     }
 }
 
+namespace {
+
+// Tasks from the first one on, which have the most CPUs, or from the last one, as long as a machine has room.
+std::int32_t tasks_one_by_one(const topoplace::HostDemand& job, const topoplace::HostState::Amounts& free,
+                              bool from_last) {
+    std::int64_t cpus = 0;
+    for (std::int64_t i = 0; i < job.num_tasks; ++i) {
+        const std::int64_t task = from_last ? job.num_tasks - 1 - i : i;
+        cpus += job.cpus / job.num_tasks + (task < job.cpus % job.num_tasks ? 1 : 0);
+        if (cpus > free[0] || (i + 1) * job.megabytes > free[1]) return static_cast<std::int32_t>(i);
+    }
+    return static_cast<std::int32_t>(job.num_tasks);
+}
+
+}  // namespace
+
+TEST(offers_are_limited_by_cpus_and_memory) {
+    Random rng(12);
+    int exact = 0, limited = 0;
+    for (int round = 0; round < 200; ++round) {
+        std::vector<topoplace::HostState::Amounts> capacity;
+        std::vector<std::int32_t> first_gpu;
+        for (std::int32_t machine = 0; machine < kMachines; ++machine) {
+            capacity.push_back({rng.below(9), rng.below(9), 0});
+            first_gpu.push_back(machine * kGpus);
+        }
+        const ClusterState state(kMachines * kGpus, {.first_gpu = first_gpu, .capacity = capacity});
+        MachineConditions conditions(state, layout(), {.jobs = false});
+        const std::int32_t tasks = 1 + rng.below(6), cpus = rng.below(3 * tasks), memory = rng.below(3);
+        const topoplace::HostDemand job{.num_tasks = tasks,
+                                        .cpus = cpus,
+                                        .megabytes = memory,
+                                        .least_megabytes = memory,
+                                        .whole = {cpus, memory * tasks}};
+        CHECK(!topoplace::check(job));
+        const std::vector<MachineConditions::Words> suitable{{~0ULL}, {~0ULL}};
+        const auto found = topoplace::decide::free_offers(conditions, suitable, tasks, &job);
+        std::vector<std::int32_t> machines, sizes;
+        bool is_exact = true;
+        for (std::int32_t machine = 0; machine < kMachines; ++machine) {
+            const auto& free = capacity[index_of(machine)];
+            const std::int32_t size = std::min(tasks_one_by_one(job, free, false), kGpus);
+            is_exact = is_exact && size == std::min(tasks_one_by_one(job, free, true), kGpus);
+            limited += size < std::min(tasks, kGpus) ? 1 : 0;
+            if (size == 0) continue;
+            machines.push_back(machine);
+            sizes.push_back(size);
+        }
+        CHECK(found.machines == machines);
+        CHECK(found.sizes == sizes);
+        CHECK(is_exact || !found.has_exact_room);
+        exact += found.has_exact_room ? 1 : 0;
+    }
+    CHECK(exact > 20 && exact < 180);
+    CHECK(limited > 100);
+}
+
 TEST(gpus_that_suit_name_what_is_wrong) {
     const ClusterState state(kMachines * kGpus, machines());
     const MachineConditions conditions(state, layout(), {});

@@ -26,6 +26,7 @@ _LIMIT = 1 << 30
 _NOTHING: tuple[()] = ()
 _ID_OF_NOTHING = {id(_NOTHING)}
 _PLAIN, _TEXT, _INTEGERS = {float, int}, {str}, {int}
+_machine = attrgetter("machine")
 _NO_DEVICES: Mapping[tuple[int, int], str] = MappingProxyType({})
 _NO_SCORES: Mapping[str, float] = MappingProxyType({})
 _bindings: Callable[..., tuple[Binding, ...]] = above("bindings")
@@ -45,6 +46,8 @@ def keep_amounts(record: Any, *whole: str) -> None:
         object.__setattr__(record, "cpus", _checks.thousandths(cpus, "cpus", AllocationError, high=_LIMIT))
     for name in whole:
         given = getattr(record, name)
+        if type(given) is int and 0 <= given <= _LIMIT:
+            continue
         number = _checks.integer(given, name, AllocationError, low=0, high=_LIMIT)
         if number is not given:
             object.__setattr__(record, name, number)
@@ -346,7 +349,7 @@ class Placement:
     def _check_hosts(self) -> None:
         hosts = _checks.ordered(self.hosts, "hosts", AllocationError)
         last = self.topology.num_machines - 1
-        if set(map(type, hosts)) != {HostShare} or max(share.machine for share in hosts) > last:
+        if set(map(type, hosts)) != {HostShare} or max(map(_machine, hosts)) > last:
             for i, share in enumerate(hosts):
                 _checks.instance(share, HostShare, f"hosts[{i}]", AllocationError)
                 _checks.integer(share.machine, f"hosts[{i}].machine", AllocationError, low=0, high=last)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import gc
 import random
 import threading
+import time
 import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import hypothesis.strategies as st
@@ -82,12 +84,14 @@ def test_what_needs_no_sockets_and_no_parts_is_plain(name: str) -> None:
         tp.JobGraph.independent(3),
         tp.JobGraph.ring(12).grouped(4, within="machine"),
         tp.JobGraph.ring(12).with_(balanced="machine"),
+        tp.JobGraph.ring(2).with_(anti_affinity=True),
+        tp.JobGraph.ring(12).with_(max_machines=2),
     )
     others = (
         tp.JobGraph.ring(4).grouped(2, within="socket"),
         tp.JobGraph.ring(2).with_(gpu_fraction=0.5),
         tp.JobGraph.ring(2).with_(min_utility=0.5),
-        tp.JobGraph.ring(2).with_(anti_affinity=True),
+        tp.JobGraph.ring(12).with_(same_gpus=True),
     )
     assert None not in map(plain.place, some)
     assert [plain.place(job) for job in others] == [None] * 4
@@ -116,6 +120,34 @@ def test_gangs_with_groups_get_what_the_engine_gives(
         cluster.allocate("running", running, tp.JobGraph.ring(12))
     for job in map(bound, jobs):
         assert outcome(LeastTime().place(job, cluster)) == outcome(ByTheEngine().place(job, cluster))
+
+
+WITH_HOSTS: tuple[Callable[[tp.JobGraph], tp.JobGraph], ...] = (
+    lambda job: job.with_(cpus=4 * job.num_tasks),
+    lambda job: job.with_(cpus=3 * job.num_tasks + 1, memory_gb=10.0 * job.num_tasks),
+    lambda job: job.with_(cpus=2.5, memory_gb=33.3 * job.num_tasks, processes=2),
+    lambda job: job.with_(memory_gb=50.0 * job.num_tasks, anti_affinity=True),
+    lambda job: job.with_(cpus=job.num_tasks, max_machines=3),
+    lambda job: job.with_(cpus=5 * job.num_tasks, within="leaf"),
+)
+
+
+@given(st.sampled_from(["dgx-h100", "minsky"]), st.sampled_from(WITH_HOSTS), st.integers(0, 2**32 - 1))
+def test_jobs_with_cpus_get_what_the_engine_gives(
+    name: str, needing: Callable[[tp.JobGraph], tp.JobGraph], seed: int
+) -> None:
+    draws, machine = random.Random(seed), tp.machines.get(name)
+    hosts = [tp.HostResources(draws.choice([8, 17, 32.5]), draws.choice([100.0, 400.5])) for _ in range(12)]
+    fabric = tp.Fabric.regular(12, {"leaf": 3})
+    cluster = tp.Cluster(tp.Topology.cluster(machine, fabric=fabric), hosts)
+    for gpu in draws.sample(range(12 * machine.num_gpus), 3 * machine.num_gpus):
+        cluster.drain(gpu)
+    for number in range(4):
+        job = needing(tp.JobGraph.ring(draws.choice([2, 4, 6, 10])))
+        found = LeastTime().place(job, cluster)
+        assert outcome(found) == outcome(ByTheEngine().place(job, cluster))
+        if found is not None:
+            cluster.allocate(f"job-{number}", found, job)
 
 
 def test_scores_are_computed_when_they_are_read() -> None:
@@ -171,6 +203,45 @@ def test_a_job_without_a_place_is_searched_for_once(monkeypatch: pytest.MonkeyPa
     assert len(searches) == 2
     assert policy.place(tp.JobGraph.ring(17), cluster) is None
     assert len(searches) == 2
+
+
+def test_room_that_comes_while_a_job_is_decided_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx1-v100"), count=3))
+    cluster.allocate("busy", [gpu for gpu in range(24) if gpu % 8 > 2])
+    own = _core.LeastTime.on_several
+
+    def interleaved(*arguments: Any) -> Any:
+        found = own(*arguments)
+        cluster.release("busy")  # by another thread, as the kernel lets go of the GIL
+        return found
+
+    monkeypatch.setattr(_core.LeastTime, "on_several", interleaved)
+    assert LeastTime().place(tp.JobGraph.ring(8).grouped(4, within="machine"), cluster) is not None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_deadline_ends_the_division_of_a_gang(seed: int) -> None:
+    """Groups as large as all leaves together, which do not quite fit; some take half a minute."""
+    draws = random.Random(seed)
+    leaves, room = draws.choice([6, 10, 14]), 8 * draws.choice([4, 8, 16])
+    fabric = tp.Fabric.regular(leaves * room // 8, {"leaf": room // 8})
+    machine = tp.Topology.from_links(8, [], 12.0)
+    cluster = tp.Cluster(tp.Topology.cluster(machine, fabric=fabric))
+    sizes: list[int] = []
+    for _ in range(leaves):
+        two = [draws.randint(room // 4 + 1, room // 2 - 1) for _ in range(2)]
+        sizes += [*two, room - sum(two)]
+    more, fewer = draws.sample(range(len(sizes)), 2)
+    sizes[more] += 1
+    sizes[fewer] -= 1
+    ends = [sum(sizes[: i + 1]) for i in range(len(sizes))]
+    groups = [
+        tp.Group(range(end - size, end), within="leaf") for size, end in zip(sizes, ends, strict=True) if size
+    ]
+    job, begin = tp.JobGraph.ring(ends[-1]).with_(groups=groups), time.process_time()
+    with suppress(DeadlineError), deadline(0.1):
+        LeastTime().place(job, cluster)
+    assert time.process_time() - begin < 10
 
 
 def test_a_decision_that_was_never_made_is_a_type_error() -> None:

@@ -7,6 +7,7 @@
 
 #include "topoplace/fault.hpp"
 #include "topoplace/gang_machines.hpp"
+#include "topoplace/host_demand.hpp"
 #include "topoplace/machine_conditions.hpp"
 
 namespace topoplace::decide {
@@ -16,6 +17,7 @@ struct KeptOffers {
     std::vector<std::int32_t> machines{}, kind_of{}, sizes{};
     std::vector<std::uint8_t> usable{};
     std::size_t bytes = 1;
+    bool has_exact_room = true;  // no task fits where CPUs and memory do not suffice for any, as it seems
 
     MachineOffers view() const { return {machines, kind_of, sizes, usable, bytes}; }
 };
@@ -25,9 +27,9 @@ struct KeptOffers {
                                    std::span<const MachineConditions::Words> suitable, std::int32_t most);
 
 // The machines with such a GPU, ascending; machines in one condition are of one kind. most: tasks on one
-// machine.
+// machine. hosts: the CPUs and memory that limit these further; null for a job that needs none.
 KeptOffers free_offers(MachineConditions& conditions, std::span<const MachineConditions::Words> suitable,
-                       std::int32_t most);
+                       std::int32_t most, const HostDemand* hosts = nullptr);
 
 // (machines, `bytes`) the free GPUs of each of these machines, as bits.
 std::vector<std::uint8_t> free_gpus(MachineConditions& conditions, std::span<const std::int32_t> machines,

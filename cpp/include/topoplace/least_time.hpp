@@ -1,7 +1,7 @@
 // Least time: which GPUs of a cluster jobs get that take whole GPUs.
 //
 // A job gets the best set of one machine's GPUs (condition_sets.hpp). Where no machine has room, or several
-// may be much faster, it is a gang (gang_decision.hpp); here, its machines may be chosen freely.
+// may be much faster, it is a gang (gang_decision.hpp); here, any machines may share it.
 #pragma once
 
 #include <cstdint>
@@ -12,6 +12,7 @@
 #include "topoplace/condition_sets.hpp"
 #include "topoplace/domain_fill.hpp"
 #include "topoplace/gang_decision.hpp"
+#include "topoplace/host_demand.hpp"
 #include "topoplace/machine_ranking.hpp"
 
 namespace topoplace::decide {
@@ -25,7 +26,9 @@ struct LeastTimeParams {
     std::size_t before_domains = 0;  // sort keys that precede it
     const GangTopology* topology = nullptr;
     const GangLevels* levels = nullptr;
-    HostAmounts needs{};   // of a whole job on one machine
+    std::optional<HostDemand> hosts{};  // nothing for jobs without CPUs and memory
+    std::int32_t most = 0;              // tasks on one machine
+    std::int32_t max_machines = 0;      // of a job; 0: any number
     double split = 0.0;    // how many times faster several machines have to be than one; 0: never split
     double compact = 0.0;  // as in GangDecisionParams
 };
@@ -76,7 +79,7 @@ class LeastTime {
     GangDecisionParams asked(const GangJob& job, const MachineOffers& offers) const;
     void prove(const JobParams& job, const Machine& machine, bool all_compared, const StopCondition& stop,
                PlacedJob& placed) const;
-    void prove(const GangJob& job, double least, PlacedJob& placed) const;
+    void prove(const GangJob& job, std::optional<double> least, PlacedJob& placed) const;
     bool may_be_faster_if_split(const JobParams& job, double seconds) const;
 
     LeastTimeParams params_;

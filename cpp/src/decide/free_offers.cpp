@@ -19,6 +19,19 @@ Words common(const Words& one, const Words& other) {
     return both;
 }
 
+// The usable GPUs of each kind of machines; kind_of: the kind of each condition.
+std::vector<Words> kinds_of(const MachineConditions& conditions, std::span<const Words> suitable,
+                            std::span<std::int32_t> kind_of) {
+    std::vector<Words> kinds;
+    for (std::int32_t number = 0; number < conditions.num_conditions(); ++number) {
+        if (conditions.machines(number).empty()) continue;
+        const MachineConditions::Condition& one = conditions.condition(number);
+        kind_of[index(number)] = static_cast<std::int32_t>(kinds.size());
+        kinds.push_back(common(one.free, suitable[index(one.machine_template)]));
+    }
+    return kinds;
+}
+
 // Of each kind the bytes of its GPUs, as few as the last of them needs.
 void keep_usable(const std::vector<Words>& kinds, KeptOffers& offers) {
     for (const Words& usable : kinds) {
@@ -42,6 +55,31 @@ std::int32_t size_of(const Words& usable, std::int32_t most) {
     return std::min(count, most);
 }
 
+// The tasks for which the CPUs and memory of a machine suffice.
+class HostLimits {
+  public:
+    HostLimits(const MachineConditions& conditions, const HostDemand* job)
+        : hosts_(conditions.state().hosts()), job_(hosts_.free().empty() ? nullptr : job) {}
+
+    bool limit() const { return job_ != nullptr; }
+    std::int32_t most(std::int32_t machine) const {
+        return hosts_.accepts(machine) ? hosted(machine, false) : 0;
+    }
+    bool is_exact(std::int32_t machine, std::size_t gpus) const {
+        const auto all = static_cast<std::int32_t>(gpus);
+        return std::min(hosted(machine, false), all) == std::min(hosted(machine, true), all);
+    }
+
+  private:
+    std::int32_t hosted(std::int32_t machine, bool at_best) const {
+        const HostState::Amounts& free = hosts_.free()[index(machine)];
+        return static_cast<std::int32_t>(tasks_hosted(*job_, {free[0], free[1]}, at_best));
+    }
+
+    const HostState& hosts_;
+    const HostDemand* job_;
+};
+
 }  // namespace
 
 Fault check_suitable(const MachineConditions& conditions, std::span<const Words> suitable,
@@ -52,25 +90,26 @@ Fault check_suitable(const MachineConditions& conditions, std::span<const Words>
            std::to_string(conditions.num_templates());
 }
 
-KeptOffers free_offers(MachineConditions& conditions, std::span<const Words> suitable, std::int32_t most) {
+KeptOffers free_offers(MachineConditions& conditions, std::span<const Words> suitable, std::int32_t most,
+                       const HostDemand* hosts) {
     TOPOPLACE_ASSERT(!check_suitable(conditions, suitable, most));
     conditions.refresh();
-    std::vector<Words> kinds;
-    std::vector<std::int32_t> sizes, kind_of(index(conditions.num_conditions()), kAbsent);
-    for (std::int32_t number = 0; number < conditions.num_conditions(); ++number) {
-        if (conditions.machines(number).empty()) continue;
-        const MachineConditions::Condition& one = conditions.condition(number);
-        kind_of[index(number)] = static_cast<std::int32_t>(kinds.size());
-        kinds.push_back(common(one.free, suitable[index(one.machine_template)]));
-        sizes.push_back(size_of(kinds.back(), most));
-    }
+    std::vector<std::int32_t> kind_of(index(conditions.num_conditions()), kAbsent), sizes;
+    const std::vector<Words> kinds = kinds_of(conditions, suitable, kind_of);
+    for (const Words& usable : kinds) sizes.push_back(size_of(usable, most));
     KeptOffers offers;
+    const HostLimits limits(conditions, hosts);
     for (std::int32_t machine = 0; machine < conditions.num_machines(); ++machine) {
         const std::int32_t kind = kind_of[index(conditions.condition_of(machine))];
-        if (sizes[index(kind)] == 0) continue;
+        std::int32_t size = sizes[index(kind)];
+        if (limits.limit()) {
+            size = std::min(size, limits.most(machine));
+            offers.has_exact_room &= limits.is_exact(machine, conditions.gpus_of(machine).size());
+        }
+        if (size == 0) continue;
         offers.machines.push_back(machine);
         offers.kind_of.push_back(kind);
-        offers.sizes.push_back(sizes[index(kind)]);
+        offers.sizes.push_back(size);
     }
     keep_usable(kinds, offers);
     return offers;

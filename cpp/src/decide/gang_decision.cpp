@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "decide/few_machines.hpp"
 #include "decide/gang_regions.hpp"
 #include "decide/gang_start.hpp"
 #include "decide/narrow_domains.hpp"
@@ -341,11 +342,23 @@ GangFound fastest_on(const GangDecisionParams& params, const GangSearchParams& s
     return decision.last(std::move(best));
 }
 
+// The fastest gang on a few machines, of those with the most room.
+GangFound fastest_on_few(const GangDecisionParams& params, double least) {
+    const std::vector<std::size_t> few =
+        on_few_machines(params.search, params.groups.num_tasks, params.max_machines);
+    if (few.empty()) return {};
+    const SomeOffers some(params.search, few);
+    GangFound found = fastest_on(params, some.of(params.search));
+    found.least = least;
+    return found;
+}
+
 }  // namespace
 
 GangFound place_gang(const GangDecisionParams& params) {
     const Instead instead(params);
     GangFound best = fastest_on(params, params.search);
+    if (best.found && !instead.keeps_limit(best)) best = fastest_on_few(params, best.least);
     if (best.found && params.compact > 0.0 && !params.search.stop.time_is_up()) {
         const std::vector<std::size_t> fewer = in_fewest_narrow_domains(params.search, best.gpus);
         if (!fewer.empty()) {

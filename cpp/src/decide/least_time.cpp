@@ -24,6 +24,11 @@ Fault check(const LeastTimeParams& params) {
     const std::size_t machines = index(params.sets->conditions().num_machines());
     if (auto fault = traffic::check_size("machines", index(params.topology->machines.size()), machines))
         return fault;
+    if (params.hosts) {
+        if (auto fault = topoplace::check(*params.hosts)) return fault;
+    }
+    if (params.most < 1) return traffic::wrong("most", 0, params.most, "below 1");
+    if (params.max_machines < 0) return traffic::wrong("max_machines", 0, params.max_machines, "below 0");
     if (!(params.split >= 0.0 && params.split <= 1e9))
         return traffic::wrong("split", 0, params.split, "not in 0..1e9");
     if (!(params.compact >= 0.0 && params.compact <= 1e9))
@@ -48,13 +53,15 @@ JobParams LeastTime::job_of(const traffic::JobCollectives& collectives) const {
 }
 
 MachineRanking::Ranked LeastTime::best_machine() const {
-    if (params_.domains == nullptr) return params_.ranking->best(params_.needs);
-    return params_.ranking->best_by_domain(*params_.domains, params_.before_domains, params_.needs);
+    const HostAmounts needs = params_.hosts ? params_.hosts->whole : HostAmounts{};
+    if (params_.domains == nullptr) return params_.ranking->best(needs);
+    return params_.ranking->best_by_domain(*params_.domains, params_.before_domains, needs);
 }
 
 PlacedJob LeastTime::on_one_machine(const traffic::JobCollectives& collectives, const StopCondition& stop,
                                     const OtherThreads& others) const {
     PlacedJob placed;
+    if (params_.most < params_.sets->params().job.size) return placed;
     placed.complete = params_.sets->rank(*params_.ranking, stop, others);
     if (!placed.complete) return placed;
     const MachineRanking::Ranked best = best_machine();
@@ -102,6 +109,7 @@ GangDecisionParams LeastTime::asked(const GangJob& job, const MachineOffers& off
     const ConditionSetsParams& own = params_.sets->params();
     GangDecisionParams params{.groups = job.groups,
                               .bound = job.bound,
+                              .max_machines = params_.max_machines,
                               .compact = params_.compact,
                               .tflop = job.tflop,
                               .tflop_per_s = job.tflop_per_s};
@@ -111,7 +119,7 @@ GangDecisionParams LeastTime::asked(const GangJob& job, const MachineOffers& off
     search.offers = offers;
     search.job = job.collectives;
     search.edges = job.edges;
-    search.most = own.job.size;
+    search.most = params_.most;
     search.others = job.others;
     search.slack = own.slack;
     search.near_only = own.near_only;
@@ -124,11 +132,12 @@ PlacedJob LeastTime::on_several(const GangJob& job, const StopCondition& stop,
     std::vector<MachineConditions::Words> suitable;
     for (const TemplateParams& one : own.templates) suitable.push_back(one.suitable);
     MachineConditions& conditions = params_.sets->conditions();
-    const KeptOffers offers = free_offers(conditions, suitable, own.job.size);
+    const KeptOffers offers =
+        free_offers(conditions, suitable, own.job.size, params_.hosts ? &*params_.hosts : nullptr);
     GangDecisionParams params = asked(job, offers.view());
     const std::vector<std::uint8_t> free = free_gpus(conditions, offers.machines, params.search.free_bytes);
     params.search.free = free;
-    params.search.stop = stop;
+    params.search.stop = params.until_found = stop;
     const WhileOthersGoOn meanwhile(others);
     PlacedJob placed;
     if (offers.machines.empty()) return placed;
@@ -136,12 +145,12 @@ PlacedJob LeastTime::on_several(const GangJob& job, const StopCondition& stop,
     if (!made.found) return placed;
     placed.gpus = std::move(made.gpus);
     placed.machine = kAbsent;
-    prove(job, made.least, placed);
+    prove(job, offers.has_exact_room ? std::optional(made.least) : std::nullopt, placed);
     return placed;
 }
 
 // Beside others, a gang may take longer than it does alone.
-void LeastTime::prove(const GangJob& job, double least, PlacedJob& placed) const {
+void LeastTime::prove(const GangJob& job, std::optional<double> least, PlacedJob& placed) const {
     const traffic::CollectiveNetwork& network = params_.topology->network;
     const traffic::JobFlows flows = traffic::flows_of(network, job.collectives, placed.gpus);
     placed.seconds = traffic::time_of(network, flows).seconds;
@@ -149,7 +158,7 @@ void LeastTime::prove(const GangJob& job, double least, PlacedJob& placed) const
     const double beside =
         job.others == nullptr ? placed.seconds : traffic::time_of(network, flows, job.others).seconds;
     placed.least = least;
-    placed.optimal = 0.0 < placed.seconds && std::max(placed.seconds, beside) <= least * kEqual;
+    placed.optimal = least && 0.0 < placed.seconds && std::max(placed.seconds, beside) <= *least * kEqual;
 }
 
 }  // namespace topoplace::decide

@@ -83,16 +83,21 @@ class TaskDivider {
         return std::ranges::max(room);
     }
 
-    // Equal preferred groups in one list, the largest first, then those of the outermost level; without those
-    // that no domain has room for.
-    std::vector<std::vector<Together>> wishes_of() const {
-        const auto kind = [](const Together& one) { return std::pair(one.tasks.size(), one.level); };
-        std::vector<Together> sorted = params_.preferred;
+    // The preferred groups that some domain has room for.
+    std::vector<Together> possible_wishes() const {
+        std::vector<Together> found = params_.preferred;
         std::map<std::size_t, std::size_t> most;
-        std::erase_if(sorted, [&](const Together& one) {
+        std::erase_if(found, [&](const Together& one) {
             if (!most.contains(one.level)) most[one.level] = most_in_domain(one.level);
             return one.tasks.size() > most[one.level];
         });
+        return found;
+    }
+
+    // Equal ones in one list, the largest first, then those of the outermost level.
+    std::vector<std::vector<Together>> wishes_of() const {
+        const auto kind = [](const Together& one) { return std::pair(one.tasks.size(), one.level); };
+        std::vector<Together> sorted = possible_wishes();
         std::ranges::stable_sort(sorted, [&](const Together& a, const Together& b) {
             if (a.tasks.size() != b.tasks.size()) return a.tasks.size() > b.tasks.size();
             if (a.level != b.level) return a.level < b.level;

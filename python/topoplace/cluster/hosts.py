@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from topoplace import _checks
+from topoplace import _checks, _core
 from topoplace.cluster.job_data import HOSTS, JobNotes
 from topoplace.errors import AllocationError
 from topoplace.placement import HostShare, keep_amounts
@@ -280,6 +280,12 @@ def whole_job(job: JobGraph) -> tuple[int, int]:
     return millicpus(job.cpus or 0), megabytes((job.memory_gb or 0.0) / processes) * processes
 
 
+def host_demand(job: JobGraph) -> tuple[int, int, int, int, int, int, int]:
+    """Return what a job needs of its machines, for the kernels (`host_demand.hpp`)."""
+    memory_gb = (job.memory_gb or 0.0) / job.num_tasks
+    return job.num_tasks, *shared_cpus(job), megabytes(memory_gb), int(memory_gb * 1000), *whole_job(job)
+
+
 def tasks_hosted(job: JobGraph, free: Ints, *, at_best: bool) -> Ints:
     """Return (m,) the number of the job's tasks for which each machine has enough free CPUs and memory.
 
@@ -288,24 +294,7 @@ def tasks_hosted(job: JobGraph, free: Ints, *, at_best: bool) -> Ints:
     first. The number may therefore be too small for other tasks of the job. at_best: True counts tasks with more CPUs
     last, and rounds memory down, so that the number is never too small.
     """
-    size = job.num_tasks
-    units, unit = shared_cpus(job)
-    each, more = divmod(units, size)
-    memory_gb = (job.memory_gb or 0.0) / size
-    memory_each = int(memory_gb * 1000) if at_best else megabytes(memory_gb)
-    some = np.full(len(free), size - 1, dtype=np.int64)
-    if each or more:
-        free_units = free[:, 0] // unit
-        few = free_units // (each + 1)
-        many = (free_units - more) // each if each else np.full_like(few, size)
-        small = np.maximum(free_units, 0) // each if each else np.full_like(few, size)
-        large_first = np.where(few < more, few, np.maximum(many, more))
-        some = np.minimum(some, small if at_best else large_first)
-    if memory_each:
-        some = np.minimum(some, free[:, 1] // memory_each)
-    all_cpus, memory = whole_job(job)
-    whole = (free[:, 0] >= all_cpus) & (free[:, 1] >= memory)
-    return np.where(whole, size, np.maximum(some, 0))
+    return _core.tasks_hosted(host_demand(job), free, at_best)
 
 
 def host_shares(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple[HostShare, ...]:
@@ -316,10 +305,10 @@ def host_shares(job: JobGraph, gpus: Sequence[int], topology: Topology) -> tuple
     """
     if not needs_hosts(job):
         return ()
-    machines = [int(topology.machine_of[gpu]) for gpu in gpus]
+    machines: list[int] = topology.machine_of[list(gpus)].tolist()
     processes = _num_processes(job)
     block = len(machines) // processes
-    if any(len(set(machines[at : at + block])) > 1 for at in range(0, len(machines), block)):
+    if block > 1 and any(len(set(machines[at : at + block])) > 1 for at in range(0, len(machines), block)):
         processes, block = len(machines), 1
     return _equal_shares(job, machines[::block])
 
@@ -334,9 +323,16 @@ def _equal_shares(job: JobGraph, machines: Sequence[int]) -> tuple[HostShare, ..
     units, unit = shared_cpus(job)
     each, more = divmod(units, len(machines))
     memory = (job.memory_gb or 0.0) / len(machines)
-    return tuple(
-        HostShare(machine, cpus_of((each + (i < more)) * unit), memory) for i, machine in enumerate(machines)
-    )
+    made: dict[tuple[int, bool], HostShare] = {}
+    shares: list[HostShare] = []
+    for i, machine in enumerate(machines):
+        has_more = i < more
+        share = made.get((machine, has_more))
+        if share is None:
+            cpus = cpus_of((each + has_more) * unit)
+            share = made[machine, has_more] = HostShare(machine, cpus, memory)
+        shares.append(share)
+    return tuple(shares)
 
 
 def _num_processes(job: JobGraph) -> int:

@@ -250,14 +250,19 @@ class LeastTime(MachinePolicy):
     def _depends_on_condition(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if the placement on a machine follows from the machine's condition alone."""
         request = view.request(job)
-        if not request.size or request.needs_hosts or self.may_reslice or not self._is_plain(request):
+        if not request.size or request.needs_hosts or request.anti_affine or self.may_reslice:
+            return False
+        if not self._is_plain(request):
             return False
         return not one_maker.is_bound(job, view.cluster.topology)
 
     def _is_plain(self, request: JobRequest) -> bool:
         """Return True if machines in one condition have the same options for a request of whole GPUs."""
         takes_whole = not (request.takes_parts or request.asks_utility)
-        return takes_whole and len(request.memory_limits) == 1 and self._goes_by_machine(request)
+        is_apart = request.anti_affine and not request.needs_sockets
+        return (
+            takes_whole and len(request.memory_limits) == 1 and (is_apart or self._goes_by_machine(request))
+        )
 
     def _decided(self, job: JobGraph, view: ClusterView) -> DecidedJob:
         request = view.request(job)

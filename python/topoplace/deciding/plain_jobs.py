@@ -46,14 +46,16 @@ class Rule(NamedTuple):
     """Returns a request that has the same options in the same order."""
 
 
-_FREE: Final = frozenset(("gpu_model", "gpu_memory_gb", "groups", "within", "prefer", "balanced"))
-"""The requirements with which a gang is decided here."""
+_BINDING: Final = frozenset(("single_machine", "spread", "same_gpus"))
+"""The requirements with which not any machines may share a job."""
+_BETWEEN_TASKS: Final = frozenset(("groups", "within", "prefer", "balanced"))
+"""The requirements that bind tasks to each other."""
 _MAX_KNOWN, _MAX_DECISIONS = 1 << 12, 1 << 11
 _UNKNOWN: Final = np.empty(0)
 
 
 class PlainJobs:
-    """Decides jobs of whole GPUs on a cluster, on several machines only if nothing but groups binds these.
+    """Decides jobs of whole GPUs on a cluster, on several machines only if any of these may share the job.
 
     Jobs of equal needs share a decision in C++; where GPUs of a machine are not alike, jobs of equal requests do.
     """
@@ -66,7 +68,7 @@ class PlainJobs:
         # Where there are several, a decision may have to be made for each.
         self._has_one_maker = not topology.derived(gpus_by_maker)
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
-        self._decisions: Memo[Hashable, _core.LeastTime] = Memo(_MAX_DECISIONS)
+        self._decisions: Memo[Hashable, _core.LeastTime | None] = Memo(_MAX_DECISIONS)
         self._unbound: Memo[tuple[int, bool], _core.GangGroups] = Memo(_MAX_KNOWN)
         self._nowhere = 0, -1
         """The job that last got no placement, by its identity, and the number of changes before; callers ask again."""
@@ -83,9 +85,10 @@ class PlainJobs:
             return None
         if self._nowhere[0] == id(job) and self._nowhere[1] == cluster.native.num_changes:
             return None
+        changes = cluster.native.num_changes  # others may change the cluster meanwhile
         placement = self._placed_by(decision, job)
         if placement is None:
-            self._nowhere = id(job), cluster.native.num_changes
+            self._nowhere = id(job), changes
         return placement
 
     def has_none(self, job: JobGraph) -> bool:
@@ -104,7 +107,7 @@ class PlainJobs:
         tflop = job.tflop or 0.0
         others = self._running.now() if self._rule.others else None
         unbound = None
-        if not (job.requirements or job.roles):  # most jobs: without a call
+        if not job.roles and _BETWEEN_TASKS.isdisjoint(job.requirements):  # most jobs: without a call
             unbound = self._unbound.get((job.num_tasks, bool(job.stated_collectives)))
         split = decision.on_several(
             job.traffic_arrays.native,
@@ -114,13 +117,15 @@ class PlainJobs:
             self._topology.derived(usual_tflop_per_s) if tflop else _UNKNOWN,
             None if others is None else others.native,
         )
-        if split is None or alone is None or split[2] * self._rule.split <= alone[2]:
-            return split and self._placed(job, *split)
-        return self._placed(job, *alone)
+        is_split = split is not None and (alone is None or split[2] * self._rule.split <= alone[2])
+        found = split if is_split else alone
+        return found and self._placed(job, *found)
 
     def _may_be_free(self, job: JobGraph) -> bool:
         """Return True if any machines may share a job that communicates, but for the levels of its groups."""
-        is_free = job.edges and _FREE.issuperset(job.requirements) and not self._view.classes.have_partitions
+        is_free = (
+            job.edges and _BINDING.isdisjoint(job.requirements) and not self._view.classes.have_partitions
+        )
         return bool(is_free) and not (job.groups and self._view.request(job).needs_sockets)
 
     def _groups(self, job: JobGraph) -> _core.GangGroups:
@@ -128,18 +133,15 @@ class PlainJobs:
         from topoplace.deciding.gangs import groups_of  # jobs on one machine need none of it
 
         view, rates = self._view, self._rule.timing.rates
-        if job.requirements or job.roles:
-            return groups_of(view.request(job), view, rates)
         found = groups_of(view.request(job), view, rates)
-        self._unbound[job.num_tasks, bool(job.stated_collectives)] = found
+        if not job.roles and _BETWEEN_TASKS.isdisjoint(job.requirements):
+            self._unbound[job.num_tasks, bool(job.stated_collectives)] = found
         return found
 
     def _decision(self, job: JobGraph) -> _core.LeastTime | None:
         like, found = self._like(job), None
         if like is not None:
-            found = self._decisions.get(like)
-            if found is None:
-                found = self._decisions[like] = self._new_decision(self._view.request(job))
+            found = self._decisions.get_or_build(like, lambda: self._new_decision(self._view.request(job)))
         self.known[id(job)] = job, found
         return found
 
@@ -147,12 +149,14 @@ class PlainJobs:
         """Return a key that is equal for jobs of one decision; None if the job is not plain."""
         if not (self._has_one_maker and job.num_tasks):
             return None
-        if self._is_any_alike and job.edges and not job.requirements:
+        if self._is_any_alike and job.edges and not job.min_utility:
             return resource_key(job)
         request = self._view.request(job)
         return self._rule.ranked_as(request, self._view) if self._rule.is_plain(request) else None
 
-    def _new_decision(self, request: JobRequest) -> _core.LeastTime:
+    def _new_decision(self, request: JobRequest) -> _core.LeastTime | None:
+        if not self._rule.is_plain(request):
+            return None
         view, rule, rates = self._view, self._rule, self._rule.timing.rates
         topology, options = self._topology, rule.options(request, view)
         table, (fill, before) = options.table, options.domains or (None, 0)
@@ -164,7 +168,9 @@ class PlainJobs:
             before,
             topology_of_gangs(topology, rates),
             topology.derived(GangLevels).of(chain_of(request, view), rates),
-            request.whole_job,
+            request.host_demand,
+            1 if request.anti_affine else request.size,
+            request.job.max_machines or 0,
             rule.split if request.fits_any_machine and not request.job.single_machine else 0.0,
             rule.compact,
         )

@@ -9,7 +9,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final, Literal, TypeVar
 
 from topoplace import kernels
-from topoplace.cluster.hosts import needs_hosts, whole_job
+from topoplace.cluster.hosts import host_demand, needs_hosts, whole_job
 from topoplace.engine.admission import memory_limits, suits_of
 from topoplace.engine.machines.machine_class import MachineClass, MachineClasses, Mask, mask_of, members
 from topoplace.engine.memo import Memo
@@ -140,6 +140,11 @@ class JobRequest:
         """Return the result of `build`, which derives it from this request; it is cached under `key`."""
         found: Built = self._tables.get_or_build(key, build)
         return found
+
+    @cached_property
+    def host_demand(self) -> tuple[int, int, int, int, int, int, int] | None:
+        """Return the CPUs and memory of the job, for the kernels; None if it needs none."""
+        return host_demand(self.job) if self.needs_hosts else None
 
     @property
     def fits_any_machine(self) -> bool:

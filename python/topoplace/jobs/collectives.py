@@ -99,10 +99,12 @@ def _checked_shares(shares: Iterable[Any], kind: str, n: int) -> tuple[float, ..
 
 def _checked_tasks(tasks: Iterable[Any]) -> tuple[int, ...]:
     given = _checks.ordered(tasks, "tasks", JobGraphError)
-    numbers = tuple(
-        _checks.integer(task, f"tasks[{i}]", JobGraphError, low=0, high=MAX_TASKS - 1)
-        for i, task in enumerate(given)
-    )
+    numbers = given
+    if set(map(type, given)) != {int} or min(given) < 0 or max(given) >= MAX_TASKS:
+        numbers = tuple(
+            _checks.integer(task, f"tasks[{i}]", JobGraphError, low=0, high=MAX_TASKS - 1)
+            for i, task in enumerate(given)
+        )
     if len(numbers) < 2:
         raise JobGraphError(f"tasks = {_checks.shown(numbers)}: a collective has at least two tasks")
     if len(set(numbers)) < len(numbers):
