@@ -198,6 +198,37 @@ TEST(the_bound_holds_for_every_assignment) {
     }
 }
 
+TEST(rings_of_two_dimensions_are_not_all_inside_machines) {
+    Random random(84);
+    std::int32_t count = 0, tight = 0;
+    for (std::int32_t i = 0; i < check::rounds(400); ++i) {
+        Gang gang(random, 8, 6);
+        const std::size_t width = at(gang.c.unit), height = gang.groups.size();
+        if (width == 1 || height == 1 || width * height > 6) continue;
+        gang.c.job = {};
+        gang.c.others.reset();
+        for (const bool along : {true, false}) {
+            for (std::size_t ring = 0; ring < (along ? height : width); ++ring) {
+                Numbers tasks;
+                for (std::size_t k = 0; k < (along ? width : height); ++k)
+                    tasks.push_back(along ? gang.groups[ring][k] : gang.groups[k][ring]);
+                gang.c.job.add(Kind::kReduce, tasks, 1.0 + random.below(3));
+            }
+            gang.c.job.end_phase();
+        }
+        GangDecisionParams params = gang.params();
+        params.groups = {.num_tasks = params.groups.num_tasks};
+        const GangFound found = decide::place_gang(params);
+        if (!found.found) continue;
+        const double best = AllAssignments(gang.c).best;
+        CHECK(found.least <= best * kEqual);
+        tight += found.least * kEqual >= best ? 1 : 0;
+        ++count;
+    }
+    CHECK(count > check::rounds(400) / 20);
+    CHECK(tight > 0);
+}
+
 TEST(a_stopped_decision_has_gpus) {
     Random random(85);
     for (std::int32_t i = 0; i < check::rounds(200); ++i) {

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import hypothesis.strategies as st
 import numpy as np
@@ -22,7 +24,7 @@ from topoplace.deciding.gang_topology import rooms_of
 from topoplace.engine.gangs.offers import offers_of
 from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.machine_class import members
-from topoplace.objectives.communication import measured
+from topoplace.objectives.communication import communication_time, measured
 
 RATES = "nccl-2.30"
 
@@ -224,3 +226,58 @@ def test_what_is_out_of_range_is_refused() -> None:
         _core.least_if_split(limits, job, 1, communicates=True)
     with pytest.raises(ValueError, match="machine = 4: there is no such machine"):
         _core.MachineLimits(limits, rooms.native, [0, 0, 0], job, singles, machine_groups=False).of_sets(4)
+
+
+def _divisions(tasks: tuple[int, ...], size: int) -> Iterator[list[tuple[int, ...]]]:
+    """Yield each way to divide tasks among machines of this size, all of which are full."""
+    if not tasks:
+        yield []
+        return
+    for others in combinations(tasks[1:], size - 1):
+        left = tuple(task for task in tasks[1:] if task not in others)
+        for more in _divisions(left, size):
+            yield [(tasks[0], *others), *more]
+
+
+@pytest.mark.parametrize("name", ["dgx-h100", "minsky", "dgx1-v100", "l40s-8"])
+@pytest.mark.parametrize(
+    ("tensor", "data", "share", "room"),
+    [
+        (2, 4, 1.0, 4),
+        (4, 2, 1.0, 4),
+        (2, 6, 1.0, 4),
+        (3, 4, 0.2, 4),
+        (4, 3, 5.0, 4),
+        (8, 2, 1.0, 8),
+        (2, 2, 1.0, 2),
+    ],
+)
+def test_hybrid_jobs_on_full_machines_are_as_fast_as_any_division(
+    name: str, tensor: int, data: int, share: float, room: int
+) -> None:
+    """A machine is passed by rings of the one dimension or of the other, as a block of tasks has few of both."""
+    machine, size = tp.machines.get(name), tensor * data
+    if room > machine.num_gpus:
+        pytest.skip("the machine has fewer GPUs")
+    count, n = size // room, machine.num_gpus
+    cluster = tp.Cluster(tp.Topology.cluster(machine, count=count, network=12.5))
+    for number in range(count if room < n else 0):
+        cluster.allocate(f"other-{number}", range(n * number + room, n * (number + 1)))
+    usual = tp.JobGraph.parallel(tensor=tensor, data=data).collectives
+    scaled = [replace(one, gigabytes=share) if one.dimension == "tensor" else one for one in usual]
+    job = tp.JobGraph.from_collectives(size, scaled)
+    best = math.inf
+    for division in _divisions(tuple(range(size)), room):
+        gpus = [0] * size
+        for number, tasks in enumerate(division):
+            for i, task in enumerate(tasks):
+                gpus[task] = number * n + i
+        best = min(best, communication_time(job, gpus, cluster.topology).seconds)
+    placement = tp.place(job, cluster)
+    assert placement is not None
+    assert placement.bound is not None
+    assert placement.time is not None
+    assert placement.bound <= best
+    if name == "dgx-h100":  # any GPUs of a machine take the same time
+        assert placement.time == pytest.approx(best)
+        assert placement.optimal

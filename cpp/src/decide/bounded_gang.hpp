@@ -48,6 +48,10 @@ double least_of_rings(const BoundedGang& gang, const Phase& phase, WorkMeter& me
 // The least seconds of a phase where tasks on different machines have direct links, or no path.
 double least_by_all_ports(const BoundedGang& gang, const Phase& phase, WorkMeter& meter);
 
+// The least seconds of all phases, each of which takes at least so long: more than their sum where rings of
+// two phases cannot both be inside machines.
+double least_of_crossing_rings(const BoundedGang& gang, std::span<const double> least);
+
 // The least seconds of each phase if no unit is divided; rings: those that its rings need.
 std::vector<double> least_of_whole_units(const BoundedGang& gang, std::vector<double> rings,
                                          WorkMeter& meter);

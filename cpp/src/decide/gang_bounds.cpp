@@ -77,7 +77,7 @@ Least least_seconds(const GangLimits& limits, const GangRoom& room, std::span<co
     }
     for (const Phase& phase : gang.phases) rings.push_back(least_of_rings(gang, phase, meter));
     const std::vector<double> of_whole = least_of_whole_units(gang, rings, meter);
-    const double whole = std::accumulate(of_whole.begin(), of_whole.end(), 0.0);
+    const double whole = least_of_crossing_rings(gang, of_whole);
     if (units.size == 1 || machine_groups) return {rounded(whole), rounded(whole)};
     std::vector<double> divided;
     for (std::size_t i = 0; i < rings.size(); ++i) {
@@ -85,7 +85,7 @@ Least least_seconds(const GangLimits& limits, const GangRoom& room, std::span<co
         divided.push_back(
             std::max({rings[i], least_of_crossing_pairs(gang, phase), least_if_divided(gang, phase)}));
     }
-    return {rounded(std::min(whole, exact_sum(divided))), rounded(whole)};
+    return {rounded(std::min(whole, least_of_crossing_rings(gang, divided))), rounded(whole)};
 }
 
 }  // namespace topoplace::decide
