@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 
+#include "decide/crossing_rings.hpp"
 #include "decide/few_machines.hpp"
 #include "decide/gang_regions.hpp"
 #include "decide/gang_start.hpp"
@@ -18,7 +19,7 @@
 namespace topoplace::decide {
 namespace {
 
-constexpr double kShareOfOtherUnits = 0.4, kShareOfRoles = 0.4, kShareOfOneSocket = 0.2;
+constexpr double kShareOfBlocks = 0.4, kShareOfOtherUnits = 0.4, kShareOfRoles = 0.4, kShareOfOneSocket = 0.2;
 constexpr std::int32_t kMostSearchedAgain = 256;  // tasks of a gang whose units are also divided
 // GPUs x units of divisions that are compared, as they may be faster; and where GPUs are alike, so that they
 // seldom are, but prove what is found.
@@ -94,7 +95,7 @@ class Decision {
     Decision(const Decision&) = delete;  // the search refers to it
     Decision& operator=(const Decision&) = delete;
 
-    GangFound first() const { return divided(search_gang(search_)); }
+    GangFound first() const { return in_blocks(divided(search_gang(search_))); }
 
     // From the machines of whole roles, which may be some of those offered.
     GangFound from_roles(GangFound best) const { return among_some(std::move(best), search_, kShareOfRoles); }
@@ -137,6 +138,20 @@ class Decision {
         GangFound other = search_gang(search);
         other.least = best.least;
         return faster(std::move(best), std::move(other), search_.slack);
+    }
+
+    // With blocks of two dimensions on machines.
+    GangFound in_blocks(GangFound best) const {
+        if (!is_open(best) || !search_.start.empty() || has_groups()) return best;
+        std::vector<std::int64_t> rooms;
+        for (const std::int32_t size : search_.offers.sizes) rooms.push_back(std::min(size, search_.most));
+        const GangUnits blocks = block_units(search_.topology->limits, search_.job, num_tasks(), rooms);
+        if (blocks.tasks.empty() ||
+            blocks.tasks == std::vector(search_.units.tasks.begin(), search_.units.tasks.end()))
+            return best;
+        GangSearchParams search = search_;
+        search.units = blocks.view();
+        return among_all(std::move(best), search, kShareOfBlocks);
     }
 
     // Single tasks of a small gang, or else the groups of a dimension in which less is exchanged.
