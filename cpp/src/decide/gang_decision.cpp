@@ -95,7 +95,13 @@ class Decision {
     Decision(const Decision&) = delete;  // the search refers to it
     Decision& operator=(const Decision&) = delete;
 
-    GangFound first() const { return in_blocks(divided(search_gang(search_))); }
+    GangFound first() const {
+        GangFound of_blocks = in_blocks();  // often proven at once
+        if (of_blocks.found && !is_open(of_blocks)) return of_blocks;
+        GangFound best = divided(search_gang(search_));
+        of_blocks.least = best.least = std::max(of_blocks.least, best.least);
+        return faster(std::move(best), std::move(of_blocks), search_.slack);
+    }
 
     // From the machines of whole roles, which may be some of those offered.
     GangFound from_roles(GangFound best) const { return among_some(std::move(best), search_, kShareOfRoles); }
@@ -140,18 +146,17 @@ class Decision {
         return faster(std::move(best), std::move(other), search_.slack);
     }
 
-    // With blocks of two dimensions on machines.
-    GangFound in_blocks(GangFound best) const {
-        if (!is_open(best) || !search_.start.empty() || has_groups()) return best;
+    // Of blocks of two dimensions, each of which is on one machine.
+    GangFound in_blocks() const {
+        if (!search_.start.empty() || has_groups()) return {};
         std::vector<std::int64_t> rooms;
         for (const std::int32_t size : search_.offers.sizes) rooms.push_back(std::min(size, search_.most));
         const GangUnits blocks = block_units(search_.topology->limits, search_.job, num_tasks(), rooms);
-        if (blocks.tasks.empty() ||
-            blocks.tasks == std::vector(search_.units.tasks.begin(), search_.units.tasks.end()))
-            return best;
+        if (blocks.tasks.empty()) return {};
         GangSearchParams search = search_;
         search.units = blocks.view();
-        return among_all(std::move(best), search, kShareOfBlocks);
+        search.share = kShareOfBlocks;
+        return search_gang(search);
     }
 
     // Single tasks of a small gang, or else the groups of a dimension in which less is exchanged.

@@ -65,10 +65,11 @@ class PlainJobs:
         self._view, self._rule = view, rule
         topology = self._topology = view.cluster.topology
         self._running = view.cluster.view(running_gangs)
+        self._state = view.cluster.native
         # Where there are several, a decision may have to be made for each.
         self._has_one_maker = not topology.derived(gpus_by_maker)
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
-        self._decisions: Memo[Hashable, _core.LeastTime | None] = Memo(_MAX_DECISIONS)
+        self._decisions: Memo[Hashable, _core.LeastTime] = Memo(_MAX_DECISIONS)
         self._unbound: Memo[tuple[int, bool], _core.GangGroups] = Memo(_MAX_KNOWN)
         self._nowhere = 0, -1
         """The job that last got no placement, by its identity, and the number of changes before; callers ask again."""
@@ -80,12 +81,11 @@ class PlainJobs:
         """Return the placement of a job; None if it is not plain, has none, or needs more to be compared."""
         known = self.known.get(id(job))  # holds the job, so that no other gets its id
         decision = self._decision(job) if known is None else known[1]
-        cluster = self._view.cluster
-        if decision is None or job.num_tasks > cluster.num_free:
+        if decision is None or job.num_tasks > self._view.cluster.num_free:
             return None
-        if self._nowhere[0] == id(job) and self._nowhere[1] == cluster.native.num_changes:
+        changes = self._state.num_changes  # others may change the cluster meanwhile
+        if self._nowhere == (id(job), changes):
             return None
-        changes = cluster.native.num_changes  # others may change the cluster meanwhile
         placement = self._placed_by(decision, job)
         if placement is None:
             self._nowhere = id(job), changes
@@ -93,8 +93,7 @@ class PlainJobs:
 
     def has_none(self, job: JobGraph) -> bool:
         """Return True if `place` has just shown that a job whose groups divide it has no place now."""
-        changes = self._view.cluster.native.num_changes
-        if self._nowhere != (id(job), changes) or not (job.groups or job.balanced):
+        if self._nowhere != (id(job), self._state.num_changes) or not (job.groups or job.balanced):
             return False
         return self._may_be_free(job) and self._view.classes.have_all_paths(self._topology)
 
@@ -141,7 +140,9 @@ class PlainJobs:
     def _decision(self, job: JobGraph) -> _core.LeastTime | None:
         like, found = self._like(job), None
         if like is not None:
-            found = self._decisions.get_or_build(like, lambda: self._new_decision(self._view.request(job)))
+            found = self._decisions.get(like)
+            if found is None and (found := self._new_decision(self._view.request(job))) is not None:
+                self._decisions[like] = found
         self.known[id(job)] = job, found
         return found
 
