@@ -81,7 +81,7 @@ class PlainJobs:
         """Return the placement of a job; None if it is not plain, has none, or needs more to be compared."""
         known = self.known.get(id(job))  # holds the job, so that no other gets its id
         decision = self._decision(job) if known is None else known[1]
-        if decision is None or job.num_tasks > self._view.cluster.num_free:
+        if decision is None or job.num_tasks > self._state.num_free:
             return None
         changes = self._state.num_changes  # others may change the cluster meanwhile
         if self._nowhere == (id(job), changes):
