@@ -3,16 +3,38 @@
 #include "tree_mapping/loads.hpp"
 
 #include <algorithm>
+#include <array>
 #include <limits>
 
 namespace topoplace::tree_mapping {
+namespace {
+
+// At least 0. In lanes that do not wait for each other.
+double largest(std::span<const double> values) {
+    constexpr std::size_t kLanes = 8;
+    std::array<double, kLanes> lanes{};
+    std::size_t i = 0;
+    for (; i + kLanes <= values.size(); i += kLanes) {
+        for (std::size_t lane = 0; lane < kLanes; ++lane) {
+            const double value = values[i + lane];
+            lanes[lane] = value > lanes[lane] ? value : lanes[lane];
+        }
+    }
+    double found = std::ranges::max(lanes);
+    for (; i < values.size(); ++i) found = std::max(found, values[i]);
+    return found;
+}
+
+}  // namespace
 
 Loads::Loads(const Problem& problem)
     : problem_(problem),
       width_(at(problem.classes) * at(problem.items) + at(problem.ports())),
+      runs_((width_ + kRun - 1) / kRun),
       are_few_(at(problem.items) * at(problem.classes + 2 * problem.depth) < width_ / 2),
       seconds_(at(problem.phases) * width_, 0.0),
       edges_(problem.others.size(), 0),
+      longest_of_run_(are_few_ ? 0 : at(problem.phases) * runs_, -1.0),
       longest_(at(problem.phases), 0.0),
       at_longest_(at(problem.phases), 0),
       unknown_(at(problem.phases), 0),
@@ -69,6 +91,7 @@ void Loads::rebuild() {
         }
     }
     std::ranges::fill(unknown_, 1);
+    std::ranges::fill(longest_of_run_, -1.0);
     look_for_longest();
     sum_excess();
 }
@@ -112,6 +135,7 @@ void Loads::bump(Index phase, std::size_t port, double seconds) {
     double& value = seconds_[at(phase) * width_ + port];
     const double before = value, longest = longest_[at(phase)];
     value = before + seconds;
+    if (!are_few_) longest_of_run_[at(phase) * runs_ + port / kRun] = -1.0;
     const bool was = longest > 0.0 && before * kEqual >= longest;
     if (value > longest * kEqual) {
         longest_[at(phase)] = value;
@@ -224,6 +248,25 @@ void Loads::look_among_few(Index phase) {
     at_longest_[at(phase)] = longest > 0.0 ? 1 : 0;
 }
 
+void Loads::look_among_all(Index phase) {
+    const auto seconds = std::span(seconds_).subspan(at(phase) * width_, width_);
+    const auto runs = std::span(longest_of_run_).subspan(at(phase) * runs_, runs_);
+    const auto run_of = [&](std::size_t run) {
+        return seconds.subspan(run * kRun, std::min(kRun, width_ - run * kRun));
+    };
+    for (std::size_t run = 0; run < runs_; ++run) {
+        if (runs[run] < 0.0) runs[run] = largest(run_of(run));
+    }
+    const double longest = largest(runs);
+    longest_[at(phase)] = longest;
+    Index as_long = 0;
+    for (std::size_t run = 0; run < runs_ && longest > 0.0; ++run) {
+        if (runs[run] * kEqual < longest) continue;
+        for (const double one : run_of(run)) as_long += one * kEqual >= longest ? 1 : 0;
+    }
+    at_longest_[at(phase)] = as_long;
+}
+
 void Loads::look_for_longest() {
     for (Index phase = 0; phase < problem_.phases; ++phase) {
         if (unknown_[at(phase)] == 0) continue;
@@ -233,12 +276,7 @@ void Loads::look_for_longest() {
             look_among_few(phase);
             continue;
         }
-        const auto begin = seconds_.begin() + static_cast<std::ptrdiff_t>(at(phase) * width_);
-        const auto end = begin + static_cast<std::ptrdiff_t>(width_);
-        const double longest = width_ == 0 ? 0.0 : std::max(0.0, *std::max_element(begin, end));
-        longest_[at(phase)] = longest;
-        const auto is_long = [&](double value) { return longest > 0.0 && value * kEqual >= longest; };
-        at_longest_[at(phase)] = static_cast<Index>(std::count_if(begin, end, is_long));
+        look_among_all(phase);
     }
 }
 

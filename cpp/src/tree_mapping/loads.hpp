@@ -54,6 +54,7 @@ class Loads {
     void visit_ports(const Visit& visit) const;
     void clear();
     void look_among_few(Index phase);
+    void look_among_all(Index phase);
     void look_for_longest();
     void finish_update();
     void rebuild();
@@ -66,12 +67,15 @@ class Loads {
 
     static constexpr double kEqual = 1 + 1e-9;
     static constexpr Index kUpdatesBeforeRebuild = 1 << 14;  // sums of floats drift
+    static constexpr std::size_t kRun = 64;                  // ports whose longest is kept
 
     const Problem& problem_;
     std::size_t width_;  // ports of a phase: own ports by class and item, then uplinks
+    std::size_t runs_;   // of ports of a phase
     bool are_few_;       // ports that the items can use at once, beside all
     std::vector<double> seconds_;
-    std::vector<Index> edges_;  // that pass each uplink, if others use some: [phase * ports + port]
+    std::vector<Index> edges_;            // that pass each uplink, if others use some: [phase * ports + port]
+    std::vector<double> longest_of_run_;  // below 0: to be looked for; not used where ports are few
     std::vector<double> longest_;
     std::vector<Index> at_longest_;      // ports that take as long
     std::vector<std::uint8_t> unknown_;  // phases whose longest port is to be looked for
