@@ -94,8 +94,7 @@ void register_least_time(py::module_& module) {
              py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"),
              py::arg("levels"), py::arg("hosts"), py::arg("most"), py::arg("max_machines"), py::arg("split"),
              py::arg("compact"),
-             "hosts: the CPUs and memory of a job. most: tasks on one machine. max_machines: 0 for any "
-             "number. "
+             "hosts: the CPUs and memory of a job. most: tasks on one machine. max_machines: 0 for no limit. "
              "split: how many times faster several machines have to be than one; 0 never splits a job that "
              "fits one.")
         .def("on_one_machine", &on_one_machine, py::arg("job"),

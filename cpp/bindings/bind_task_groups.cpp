@@ -82,7 +82,7 @@ std::tuple<Row, Row, Row> task_forest(const TogetherRows& groups, const Int32s& 
 }
 
 std::size_t known_level(const DomainTree& tree, std::size_t level) {
-    if (level + 1 >= tree.num_depths()) throw py::index_error("level = " + std::to_string(level));
+    if (level >= tree.num_depths() - 1) throw py::index_error("level = " + std::to_string(level));
     return level;
 }
 

@@ -105,4 +105,12 @@ TEST(phases_that_are_no_grid_have_no_blocks) {
     job.add(traffic::Kind::kReduce, {4, 5}, 1.0);
     job.end_phase();
     CHECK_EQ(decide::rings_of_phases(decide::phases_of(job.view()), 6).size(), 2U);
+    // Of many phases only some are compared: those with the most GB.
+    for (std::int32_t phase = 0; phase < 40; ++phase) {
+        job.add(traffic::Kind::kReduce, {0, 1, 2, 3, 4, 5}, 1.0 + phase % 20);
+        job.end_phase();
+    }
+    const auto kept = decide::rings_of_phases(decide::phases_of(job.view()), 6);
+    CHECK(kept.size() < 10);
+    CHECK(std::ranges::all_of(kept, [](const auto& rings) { return rings.gigabytes > 17.0; }));
 }

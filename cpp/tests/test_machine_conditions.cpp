@@ -289,6 +289,15 @@ TEST(offers_are_limited_by_cpus_and_memory) {
     CHECK(limited > 100);
 }
 
+TEST(demands_name_what_is_out_of_range) {
+    CHECK_EQ(topoplace::check(topoplace::HostDemand{.num_tasks = 0}).value_or(""),
+             "num_tasks = 0: not in 1..2^31 - 1");
+    CHECK_EQ(topoplace::check(topoplace::HostDemand{.unit = 0}).value_or(""), "unit = 0: not in 1..2^53");
+    CHECK_EQ(topoplace::check(topoplace::HostDemand{.cpus = -1}).value_or(""),
+             "an amount of a job is -1: not in 0..2^53");
+    CHECK(topoplace::check(topoplace::HostDemand{.megabytes = INT64_MAX}).has_value());
+}
+
 TEST(gpus_that_suit_name_what_is_wrong) {
     const ClusterState state(kMachines * kGpus, machines());
     const MachineConditions conditions(state, layout(), {});

@@ -559,7 +559,7 @@ class LeastTime:
     """
     def __init__(self, sets: ConditionSets, ranking: MachineRanking, domains: typing.Any, before_domains: typing.SupportsInt | typing.SupportsIndex, topology: GangTopology, levels: GangLevels, hosts: tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex] | None, most: typing.SupportsInt | typing.SupportsIndex, max_machines: typing.SupportsInt | typing.SupportsIndex, split: typing.SupportsFloat | typing.SupportsIndex, compact: typing.SupportsFloat | typing.SupportsIndex) -> None:
         """
-        hosts: the CPUs and memory of a job. most: tasks on one machine. max_machines: 0 for any number. split: how many times faster several machines have to be than one; 0 never splits a job that fits one.
+        hosts: the CPUs and memory of a job. most: tasks on one machine. max_machines: 0 for no limit. split: how many times faster several machines have to be than one; 0 never splits a job that fits one.
         """
     def on_one_machine(self, job: JobCollectives) -> tuple[int, tuple[int, ...], float, bool, float | None, bool] | None:
         """

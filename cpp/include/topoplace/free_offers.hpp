@@ -17,7 +17,7 @@ struct KeptOffers {
     std::vector<std::int32_t> machines{}, kind_of{}, sizes{};
     std::vector<std::uint8_t> usable{};
     std::size_t bytes = 1;
-    bool has_exact_room = true;  // no task fits where CPUs and memory do not suffice for any, as it seems
+    bool has_exact_room = true;  // no machine has CPUs and memory for more tasks than it is said to have
 
     MachineOffers view() const { return {machines, kind_of, sizes, usable, bytes}; }
 };

@@ -3,10 +3,12 @@
 // A gang that groups bind starts from a division among machines (task_division.hpp). Jobs of roles also start
 // from machines that have whole roles.
 //
-// Whole units are searched for first. Where that is not proven to be the fastest, more are compared: the
-// fastest division by what each machine can have; other units; and, where GPUs are not all alike, one socket
-// of each machine. Each counts only if it is faster by more than the slack. Then a gang that is in more
-// domains with narrow uplinks than it needs goes into fewer, if its step hardly takes longer.
+// Blocks of two dimensions of rings are searched for first, then whole units. Where that is not proven to be
+// the fastest, more are compared: the fastest division by what each machine can have; other units; and, where
+// GPUs are not all alike, one socket of each machine. Each counts only if it is faster by more than the
+// slack. Then a gang that is in more domains with narrow uplinks than it needs goes into fewer, if its step
+// hardly takes longer. A gang on more machines than it may be on gets those with the most room of an
+// innermost domain.
 #pragma once
 
 #include <cstdint>

@@ -27,7 +27,7 @@ struct LeastTimeParams {
     const GangTopology* topology = nullptr;
     const GangLevels* levels = nullptr;
     std::optional<HostDemand> hosts{};  // nothing for jobs without CPUs and memory
-    std::int32_t most = 0;              // tasks on one machine
+    std::int32_t most = 1;              // tasks on one machine
     std::int32_t max_machines = 0;      // of a job; 0: any number
     double split = 0.0;    // how many times faster several machines have to be than one; 0: never split
     double compact = 0.0;  // as in GangDecisionParams

@@ -18,11 +18,14 @@ std::int64_t tasks_with(std::int64_t cpus, const HostDemand& job, bool at_best) 
 }  // namespace
 
 Fault check(const HostDemand& job) {
-    if (job.num_tasks < 1) return "num_tasks = " + std::to_string(job.num_tasks) + ": below 1";
-    if (job.unit < 1) return "unit = " + std::to_string(job.unit) + ": below 1";
+    constexpr std::int64_t kMost = std::int64_t{1} << 53;
+    if (job.num_tasks < 1 || job.num_tasks > INT32_MAX)
+        return "num_tasks = " + std::to_string(job.num_tasks) + ": not in 1..2^31 - 1";
+    if (job.unit < 1 || job.unit > kMost) return "unit = " + std::to_string(job.unit) + ": not in 1..2^53";
     for (const std::int64_t amount :
          {job.cpus, job.megabytes, job.least_megabytes, job.whole.cpus, job.whole.megabytes}) {
-        if (amount < 0) return "an amount of a job is " + std::to_string(amount) + ": below 0";
+        if (amount < 0 || amount > kMost)
+            return "an amount of a job is " + std::to_string(amount) + ": not in 0..2^53";
     }
     return std::nullopt;
 }

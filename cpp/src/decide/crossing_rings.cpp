@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <optional>
 #include <set>
 
 #include "decide/bounded_gang.hpp"
@@ -14,6 +15,7 @@ namespace topoplace::decide {
 namespace {
 
 constexpr std::int64_t kMostOnMachine = 64;
+constexpr std::size_t kMostPhases = 6;
 
 std::optional<PhaseRings> rings_of(std::span<const Phase> phases, std::size_t phase, std::size_t num_tasks) {
     PhaseRings found{.phase = phase, .gigabytes = kNever};
@@ -135,6 +137,8 @@ std::vector<PhaseRings> rings_of_phases(std::span<const Phase> phases, std::size
     for (std::size_t i = 0; i < phases.size(); ++i) {
         if (std::optional<PhaseRings> rings = rings_of(phases, i, num_tasks))
             found.push_back(std::move(*rings));
+        if (found.size() <= kMostPhases) continue;
+        found.erase(std::ranges::min_element(found, {}, &PhaseRings::gigabytes));
     }
     return found;
 }

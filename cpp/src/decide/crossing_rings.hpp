@@ -5,7 +5,9 @@
 // only if many of the other phase do; and they share the adapters of k GPUs.
 #pragma once
 
-#include <optional>
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "decide/batches.hpp"
@@ -33,7 +35,7 @@ struct PhaseRings {
     }
 };
 
-// Of all phases that have such.
+// Of phases that have such: the few with the most GB in each ring, as pairs of phases are compared.
 std::vector<PhaseRings> rings_of_phases(std::span<const Phase> phases, std::size_t num_tasks);
 
 // The most tasks that a ring of one phase has in common with one of the other.

@@ -27,7 +27,8 @@ class Loads {
         return static_cast<Index>(items_on_[at(leaf)].size()) < problem_.room[at(leaf)];
     }
     std::size_t size() const { return seconds_.size(); }  // ports of all phases
-    // Ports that were read to find the longest, since this was asked before.
+    // The ports among which the longest was looked for, since this was asked before, also those of runs whose
+    // longest was known: budgets of work count them.
     std::uint64_t take_ports_read() { return std::exchange(ports_read_, 0); }
     Index leaves_used() const { return leaves_used_; }
     double seconds() const;

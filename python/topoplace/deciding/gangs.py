@@ -62,7 +62,7 @@ def mapped(
     """Return the GPUs of a gang; None without room, or if its machines cannot be chosen freely.
 
     They cannot with `spread`, `same_gpus`, fixed partitions of GPUs, or groups on sockets. Also return None if the gang
-    would get more than its `max_machines`.
+    gets more than its `max_machines`, even on those with the most room.
 
     Args:
         timing: How times on one machine are computed and compared.
