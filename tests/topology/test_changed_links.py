@@ -97,9 +97,13 @@ def test_the_default_policy_avoids_it_and_the_check_sees_it() -> None:
         placed = tp.place(tp.JobGraph.ring(size), tp.Cluster(one))
         assert placed is not None
         assert 3 not in placed.gpus
-    gang = tp.place(tp.JobGraph.parallel(tensor=8, data=3), tp.Cluster(CLUSTER.with_degraded({3: 0.5})))
+    hybrid, worn = tp.JobGraph.parallel(tensor=8, data=3), tp.Cluster(CLUSTER.with_degraded({3: 0.5}))
+    gang, whole = tp.place(hybrid, worn), tp.place(hybrid.grouped("tensor", within="machine"), worn)
     assert gang is not None
-    assert min(gang.gpus) == 8
+    assert whole is not None
+    assert 3 not in gang.gpus
+    assert min(whole.gpus) == 8
+    assert gang.time < whole.time
     pair = tp.place(tp.JobGraph.ring(2), tp.Cluster(H100.with_links({(0, 1): 10.0})))
     assert pair is not None
     assert (
