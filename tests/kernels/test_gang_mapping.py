@@ -128,7 +128,7 @@ def test_a_timeout_ends_the_search() -> None:
     gang = ring_of(4000, 900)
     begin = time.process_time()
     found = kernels.map_gang(*gang, timeout=0.05, work=1 << 40)
-    assert time.process_time() - begin < 20  # without one, it takes hours
+    assert time.process_time() - begin < 1.5
     assert found is not None
     assert not found.complete
     assert kernels.verify_gang_mapping(*gang, found)

@@ -19,9 +19,8 @@ _LEAST_SECONDS: Final = 0.01
 def assert_linear(call: Callable[[int], object], size: int) -> None:
     """Assert that the CPU time of a call grows about as its input does, from an eighth of `size` to `size`."""
     small, large = (min(_cpu_seconds(call, one) for _ in range(3)) for one in (size // _TIMES, size))
-    assert large < _MOST * max(small, _LEAST_SECONDS), (
-        f"{_TIMES} times the input takes {large / small:.0f} times as long"
-    )
+    growth = large / max(small, _LEAST_SECONDS)
+    assert growth < _MOST, f"{_TIMES} times the input takes {growth:.0f} times as long"
 
 
 def _cpu_seconds(call: Callable[[int], object], size: int) -> float:

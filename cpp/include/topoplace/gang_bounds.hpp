@@ -1,10 +1,10 @@
 // Lower bounds on the communication time of a gang, over all placements on the machines with room for it.
 //
 // A ring among several domains runs in channels, one over each adapter, and no faster than the rings inside a
-// domain with two of its tasks. Rings of one unit share the adapters of its domain, and those of two phases
-// that of the GPUs that a machine has of them. What two tasks exchange
-// otherwise passes the ports of both; where tasks get different amounts, `gigabytes` is the least of all
-// pairs. Domains and their room are those of `GangRoom`. Each bound is rounded down by a part in 1e9.
+// domain with two of its tasks. Rings of one unit share the adapters of its domain. All rings that pass a
+// machine share the adapters of its GPUs. What two tasks exchange otherwise passes the ports of both; where
+// tasks get different amounts, `gigabytes` is the least of all pairs. Domains and their room are those of
+// `GangRoom`. Each bound is rounded down by a part in 1e9.
 #pragma once
 
 #include <array>

@@ -1,6 +1,8 @@
 // A gang and the machines with room for it, as its bounds ask.
 #pragma once
 
+#include <algorithm>
+#include <span>
 #include <vector>
 
 #include "decide/batches.hpp"
@@ -9,6 +11,13 @@
 namespace topoplace::decide {
 
 inline constexpr double kRoundedDown = 1 - 1e-9;
+
+// Whether machines exchange by adapters alone, so that rings leave them in channels. own_class: as in
+// `least_seconds`.
+inline bool exchange_by_adapters(const GangLimits& limits, std::span<const std::int32_t> own_class) {
+    return limits.all_have_adapters && !limits.join_machines &&
+           std::ranges::find(own_class, 1) == own_class.end();
+}
 
 struct BoundedGang {
     BoundedGang(const GangLimits& limits_of, const GangRoom& room_of, std::span<const std::int32_t> classes,
@@ -48,8 +57,8 @@ double least_of_rings(const BoundedGang& gang, const Phase& phase, WorkMeter& me
 // The least seconds of a phase where tasks on different machines have direct links, or no path.
 double least_by_all_ports(const BoundedGang& gang, const Phase& phase, WorkMeter& meter);
 
-// The least seconds of all phases, each of which takes at least so long: more than their sum where rings of
-// two phases cannot both be inside machines.
+// A lower bound on the seconds of all phases together. least: that of each phase alone. The bound is above
+// their sum if the rings of two phases cannot both be inside machines.
 double least_of_crossing_rings(const BoundedGang& gang, std::span<const double> least);
 
 // The least seconds of each phase if no unit is divided; rings: those that its rings need.

@@ -36,7 +36,7 @@ std::optional<PhaseRings> rings_of(std::span<const Phase> phases, std::size_t ph
     return found;
 }
 
-// Of both phases, each of which takes at least so long in any case.
+// A lower bound on the seconds of two phases together. of_one, of_other: those of each alone.
 double least_of_two(const GangLimits& limits, const PhaseRings& one, const PhaseRings& other,
                     std::int64_t most, double of_one, double of_other) {
     const std::int64_t in_common = most_in_common(one, other);
@@ -76,13 +76,13 @@ class Grids {
 
     bool are_full() const { return are_full_; }
 
-    // The height and width of the blocks that are fastest on a machine of so many tasks, and their seconds.
-    // rooms: of all machines.
+    // The fastest blocks that a machine has room for, and their seconds. most: tasks on it. rooms: of all
+    // machines.
     struct Best {
         std::size_t high = 0, wide = 0;
         double seconds = kNever;
     };
-    Best fastest(const GangLimits& limits, std::size_t most, std::span<const std::int64_t> rooms) const {
+    Best fastest(const GangLimits& limits, std::size_t most, const std::vector<std::int64_t>& rooms) const {
         Best best;
         for (std::size_t high = 1; high * in_cell_ <= most && high <= height_; ++high) {
             for (std::size_t wide = 1; high * wide * in_cell_ <= most && wide <= width_; ++wide) {
@@ -118,10 +118,8 @@ class Grids {
     }
 
   private:
-    bool have_room(std::span<const std::int64_t> rooms, std::int64_t size) const {
-        std::int64_t tasks = 0;
-        for (const std::int64_t room : rooms) tasks += room / size * size;
-        return tasks >= static_cast<std::int64_t>(rows_.tasks.size());
+    bool have_room(const std::vector<std::int64_t>& rooms, std::int64_t size) const {
+        return groups_that_fit(rooms, size) * size >= static_cast<std::int64_t>(rows_.tasks.size());
     }
 
     const PhaseRings &rows_, &columns_;
@@ -174,9 +172,7 @@ double seconds_of_passing(const GangLimits& limits, const PhaseRings& rings, std
 
 double least_of_crossing_rings(const BoundedGang& gang, std::span<const double> least) {
     const double sum = std::accumulate(least.begin(), least.end(), 0.0);
-    const bool have_channels = gang.limits.all_have_adapters && !gang.limits.join_machines &&
-                               std::ranges::find(gang.own_class, 1) == gang.own_class.end();
-    if (!have_channels || least.size() < 2) return sum;
+    if (!exchange_by_adapters(gang.limits, gang.own_class) || least.size() < 2) return sum;
     const std::int64_t most = most_of_some_machine(gang.room.tasks.back(), gang.num_tasks());
     if (most == 0 || most > kMostOnMachine) return sum;
     const std::vector<PhaseRings> phases = rings_of_phases(gang.phases, gang.unit_of.size());

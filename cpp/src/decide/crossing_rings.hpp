@@ -16,7 +16,7 @@
 
 namespace topoplace::decide {
 
-// Rings of a phase, of equal size, one of which each task is in.
+// Rings of equal size in a phase; each task is in one of them.
 struct PhaseRings {
     std::size_t phase = 0;
     std::size_t size = 0;
@@ -28,7 +28,7 @@ struct PhaseRings {
     std::span<const std::int32_t> row(std::size_t ring) const {
         return std::span(tasks).subspan(ring * size, size);
     }
-    // The fewest that have so many tasks.
+    // The fewest rings that together have this number of tasks.
     std::int64_t fewest(std::int64_t of_tasks) const {
         const auto own = static_cast<std::int64_t>(size);
         return (of_tasks + own - 1) / own;
@@ -44,8 +44,9 @@ std::int64_t most_in_common(const PhaseRings& one, const PhaseRings& other);
 // Some machine has no more tasks than this, as larger ones have too little room together; 0 without room.
 std::int64_t most_of_some_machine(std::vector<std::int64_t> rooms, std::int64_t num_tasks);
 
-// The least seconds of `count` rings with so many tasks on a machine: those that are not inside pass its
-// adapters. One of them has no more tasks there than rings have on average, and uses the adapters of these.
+// The least seconds of `count` rings that together have `tasks` on a machine. Rings that are not inside pass
+// its adapters. One of them has no more tasks there than rings have on average, and uses the adapters of
+// these.
 double seconds_of_passing(const GangLimits& limits, const PhaseRings& rings, std::int64_t tasks,
                           std::int64_t count);
 

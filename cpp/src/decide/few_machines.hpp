@@ -8,8 +8,9 @@
 
 namespace topoplace::decide {
 
-// The numbers of the offers of so many machines with room for all tasks; none if there are none. They are in
-// one of the innermost domains that have such, in the one with the least room on them: those with the most.
+// The offers, by number, of at most `max_machines` machines that together have room for all tasks; none if
+// there are none. They are the machines with the most room in one domain: of the innermost level at which any
+// domain has enough, the one with the least room on such machines.
 std::vector<std::size_t> on_few_machines(const GangSearchParams& params, std::int32_t num_tasks,
                                          std::int32_t max_machines);
 

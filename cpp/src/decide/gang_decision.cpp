@@ -146,7 +146,7 @@ class Decision {
         return faster(std::move(best), std::move(other), search_.slack);
     }
 
-    // Of blocks of two dimensions, each of which is on one machine.
+    // The gang whose units are blocks of two dimensions.
     GangFound in_blocks() const {
         if (!search_.start.empty() || has_groups()) return {};
         std::vector<std::int64_t> rooms;

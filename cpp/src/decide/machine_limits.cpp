@@ -103,8 +103,7 @@ MachineLimits::MachineLimits(const GangLimits& limits, const GangRoom& room,
       num_tasks_(static_cast<std::int64_t>(units.tasks.size())),
       unit_size_(units.size),
       are_groups_(units.size > 1 && machine_groups),
-      have_channels_(limits.all_have_adapters && !limits.join_machines &&
-                     std::ranges::find(own_class, 1) == own_class.end()) {
+      have_channels_(exchange_by_adapters(limits, own_class)) {
     if (!have_channels_) return;
     const BoundedGang gang(limits, room, own_class, job, units);
     for (const Phase& phase : gang.phases) least_.push_back(least_of_rings(gang, phase, meter));

@@ -318,7 +318,7 @@ def test_large_models_keep_the_deadline(
     problem = Problem.of(generate_jobs(num_jobs, num_nodes), TABLE_II, num_nodes)
     started = time.monotonic()
     plan = CapacityPlanner(formulation, gap=0.0, timeout=timeout).plan(problem)
-    assert time.monotonic() - started < timeout + 1.0
+    assert time.monotonic() - started < timeout + 0.5
     check(problem, plan)
     assert plan.status == "timeout"
 
@@ -366,7 +366,7 @@ def test_a_signal_ends_the_solution_of_a_model() -> None:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-    assert time.monotonic() - started < 2.0
+    assert time.monotonic() - started < 1.5
 
 
 def test_planners_refuse_what_makes_no_sense() -> None:
