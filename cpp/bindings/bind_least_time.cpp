@@ -34,7 +34,8 @@ std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& 
                                            const decide::GangTopology& topology,
                                            const decide::GangLevels& levels,
                                            const std::optional<DemandRow>& hosts, std::int32_t most,
-                                           std::int32_t max_machines, double split, double compact) {
+                                           std::int32_t max_machines, bool is_limited, double split,
+                                           double compact) {
     const decide::LeastTimeParams params{
         .sets = &sets,
         .ranking = &ranking,
@@ -45,6 +46,7 @@ std::unique_ptr<LeastTime> make_least_time(ConditionSets& sets, MachineRanking& 
         .hosts = hosts ? std::optional(demand_of(*hosts)) : std::nullopt,
         .most = most,
         .max_machines = max_machines,
+        .is_limited = is_limited,
         .split = split,
         .compact = compact};
     require(check(params));
@@ -59,19 +61,23 @@ std::optional<PlacedRow> row_of(const decide::PlacedJob& placed) {
                      placed.optimal, placed.least,    placed.may_be_faster_if_split};
 }
 
-std::optional<PlacedRow> on_one_machine(const LeastTime& decision, const CollectivesHandle& job) {
+std::optional<PlacedRow> on_one_machine(const LeastTime& decision, const CollectivesHandle& job,
+                                        std::optional<double> timeout) {
     require(decision.check(job.view()));
+    const StopCondition stop = to_stop_condition(timeout);
     decide::PlacedJob placed{.complete = false};
     while (!placed.complete) {  // another thread may have changed the best machine meanwhile
-        placed = decision.on_one_machine(job.view(), to_stop_condition({}), kOtherThreads);
+        placed = decision.on_one_machine(job.view(), stop, kOtherThreads);
         raise_pending();
+        if (!placed.complete && stop.time_is_up()) raise_time_is_up();
     }
     return row_of(placed);
 }
 
 std::optional<PlacedRow> on_several(const LeastTime& decision, const CollectivesHandle& job,
                                     const Doubles& edges, const GangGroupsHandle& groups, double tflop,
-                                    const Doubles& tflop_per_s, const py::object& others) {
+                                    const Doubles& tflop_per_s, const py::object& others,
+                                    std::optional<double> timeout) {
     const decide::GangJob gang{.collectives = job.view(),
                                .edges = as_span(edges),
                                .groups = groups.groups,
@@ -80,7 +86,8 @@ std::optional<PlacedRow> on_several(const LeastTime& decision, const Collectives
                                .tflop_per_s = as_span(tflop_per_s),
                                .others = others_of(others)};
     require(decision.check(gang));
-    const decide::PlacedJob placed = decision.on_several(gang, to_stop_condition({}), kOtherThreads);
+    const decide::PlacedJob placed =
+        decision.on_several(gang, to_stop_condition(timeout), to_stop_condition({}), kOtherThreads);
     raise_pending();
     return row_of(placed);
 }
@@ -92,16 +99,20 @@ void register_least_time(py::module_& module) {
         .def(py::init(&make_least_time), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
              py::keep_alive<1, 4>(), py::keep_alive<1, 5>(), py::keep_alive<1, 6>(), py::arg("sets"),
              py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"),
-             py::arg("levels"), py::arg("hosts"), py::arg("most"), py::arg("max_machines"), py::arg("split"),
-             py::arg("compact"),
+             py::arg("levels"), py::arg("hosts"), py::arg("most"), py::arg("max_machines"),
+             py::arg("is_limited"), py::arg("split"), py::arg("compact"),
              "hosts: the CPUs and memory of a job. most: tasks on one machine. max_machines: 0 for no limit. "
+             "is_limited: GPUs with more memory than those of `sets` may be faster. "
              "split: how many times faster several machines have to be than one; 0 never splits a job that "
              "fits one.")
-        .def("on_one_machine", &on_one_machine, py::arg("job"),
+        .def("on_one_machine", &on_one_machine, py::arg("job"), py::arg("timeout"),
              "The machine, the GPU of each task, seconds, whether these are the least, a bound, and whether "
-             "several machines may be much faster; None without room.")
+             "several machines may be much faster; None without room. DeadlineError after `timeout` seconds.")
         .def("on_several", &on_several, py::arg("job"), py::arg("edges"), py::arg("groups"), py::arg("tflop"),
-             py::arg("tflop_per_s"), py::arg("others"), "The same; None also where some tasks have no path.");
+             py::arg("tflop_per_s"), py::arg("others"), py::arg("timeout"),
+             "The same; None also where some tasks have no path. timeout: exceeded only until there is a "
+             "first "
+             "mapping.");
 }
 
 }  // namespace topoplace::bindings

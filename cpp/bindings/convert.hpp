@@ -113,12 +113,15 @@ inline StopCondition to_stop_condition(std::optional<double> timeout,
     return stop;
 }
 
+[[noreturn]] inline void raise_time_is_up() {
+    const pybind11::object error = pybind11::module_::import("topoplace.errors").attr("DeadlineError");
+    PyErr_SetString(error.ptr(), "the time for this decision is up");
+    throw pybind11::error_already_set();
+}
+
 inline void raise_pending() {
-    if (PyErr_Occurred() == nullptr && is_past_deadline()) {
-        const pybind11::object error = pybind11::module_::import("topoplace.errors").attr("DeadlineError");
-        PyErr_SetString(error.ptr(), "the time for this decision is up");
-    }
     if (PyErr_Occurred() != nullptr) throw pybind11::error_already_set();
+    if (is_past_deadline()) raise_time_is_up();
 }
 
 // Other threads of Python run while a search lets go of the GIL.

@@ -148,7 +148,7 @@ TEST(a_gang_gets_free_gpus_in_the_time_that_is_claimed) {
                                   .groups = {.num_tasks = static_cast<std::int32_t>(one.c.size())},
                                   .others = one.c.others.get()};
         CHECK_EQ(decision.check(job).value_or(""), "");
-        const decide::PlacedJob placed = decision.on_several(job, {}, {});
+        const decide::PlacedJob placed = decision.on_several(job, {}, {}, {});
         std::set<std::int32_t> free = one.free();
         CHECK(!placed.found || free.size() >= one.c.size());
         if (!placed.found) continue;

@@ -557,17 +557,17 @@ class LeastTime:
     """
     Decides jobs of whole GPUs, of equal needs.
     """
-    def __init__(self, sets: ConditionSets, ranking: MachineRanking, domains: typing.Any, before_domains: typing.SupportsInt | typing.SupportsIndex, topology: GangTopology, levels: GangLevels, hosts: tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex] | None, most: typing.SupportsInt | typing.SupportsIndex, max_machines: typing.SupportsInt | typing.SupportsIndex, split: typing.SupportsFloat | typing.SupportsIndex, compact: typing.SupportsFloat | typing.SupportsIndex) -> None:
+    def __init__(self, sets: ConditionSets, ranking: MachineRanking, domains: typing.Any, before_domains: typing.SupportsInt | typing.SupportsIndex, topology: GangTopology, levels: GangLevels, hosts: tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex] | None, most: typing.SupportsInt | typing.SupportsIndex, max_machines: typing.SupportsInt | typing.SupportsIndex, is_limited: bool, split: typing.SupportsFloat | typing.SupportsIndex, compact: typing.SupportsFloat | typing.SupportsIndex) -> None:
         """
-        hosts: the CPUs and memory of a job. most: tasks on one machine. max_machines: 0 for no limit. split: how many times faster several machines have to be than one; 0 never splits a job that fits one.
+        hosts: the CPUs and memory of a job. most: tasks on one machine. max_machines: 0 for no limit. is_limited: GPUs with more memory than those of `sets` may be faster. split: how many times faster several machines have to be than one; 0 never splits a job that fits one.
         """
-    def on_one_machine(self, job: JobCollectives) -> tuple[int, tuple[int, ...], float, bool, float | None, bool] | None:
+    def on_one_machine(self, job: JobCollectives, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, tuple[int, ...], float, bool, float | None, bool] | None:
         """
-        The machine, the GPU of each task, seconds, whether these are the least, a bound, and whether several machines may be much faster; None without room.
+        The machine, the GPU of each task, seconds, whether these are the least, a bound, and whether several machines may be much faster; None without room. DeadlineError after `timeout` seconds.
         """
-    def on_several(self, job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], groups: GangGroups, tflop: typing.SupportsFloat | typing.SupportsIndex, tflop_per_s: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], others: typing.Any) -> tuple[int, tuple[int, ...], float, bool, float | None, bool] | None:
+    def on_several(self, job: JobCollectives, edges: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], groups: GangGroups, tflop: typing.SupportsFloat | typing.SupportsIndex, tflop_per_s: typing.Annotated[numpy.typing.ArrayLike, numpy.float64], others: typing.Any, timeout: typing.SupportsFloat | typing.SupportsIndex | None) -> tuple[int, tuple[int, ...], float, bool, float | None, bool] | None:
         """
-        The same; None also where some tasks have no path.
+        The same; None also where some tasks have no path. timeout: exceeded only until there is a first mapping.
         """
 class TargetDistance:
     """

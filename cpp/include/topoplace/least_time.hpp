@@ -29,6 +29,7 @@ struct LeastTimeParams {
     std::optional<HostDemand> hosts{};  // nothing for jobs without CPUs and memory
     std::int32_t most = 1;              // tasks on one machine
     std::int32_t max_machines = 0;      // of a job; 0: any number
+    bool is_limited = false;            // GPUs with more memory than these sets may be faster
     double split = 0.0;    // how many times faster several machines have to be than one; 0: never split
     double compact = 0.0;  // as in GangDecisionParams
 };
@@ -70,8 +71,10 @@ class LeastTime {
 
     PlacedJob on_one_machine(const traffic::JobCollectives& job, const StopCondition& stop,
                              const OtherThreads& others) const;
-    // Nothing is found either where some tasks have no path.
-    PlacedJob on_several(const GangJob& job, const StopCondition& stop, const OtherThreads& others) const;
+    // Nothing is found either where some tasks have no path. Until there is a first mapping, only
+    // `until_found` stops the search.
+    PlacedJob on_several(const GangJob& job, const StopCondition& stop, const StopCondition& until_found,
+                         const OtherThreads& others) const;
 
   private:
     JobParams job_of(const traffic::JobCollectives& collectives) const;

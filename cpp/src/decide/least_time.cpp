@@ -95,7 +95,7 @@ void LeastTime::prove(const JobParams& job, const Machine& machine, bool all_com
         WorkMeter meter(stop);
         placed.least = least_seconds_of_one(params_.topology->limits, job, meter, &machine, placed.seconds);
         placed.optimal = placed.seconds <= *placed.least * kEqual;
-    } else if (all_compared && params_.topology->machines.size() == 1) {
+    } else if (all_compared && !params_.is_limited && params_.topology->machines.size() == 1) {
         placed.least = placed.seconds / (1 + params_.sets->params().slack);
         placed.optimal = true;
     }
@@ -127,7 +127,7 @@ GangDecisionParams LeastTime::asked(const GangJob& job, const MachineOffers& off
 }
 
 PlacedJob LeastTime::on_several(const GangJob& job, const StopCondition& stop,
-                                const OtherThreads& others) const {
+                                const StopCondition& until_found, const OtherThreads& others) const {
     const ConditionSetsParams& own = params_.sets->params();
     std::vector<MachineConditions::Words> suitable;
     for (const TemplateParams& one : own.templates) suitable.push_back(one.suitable);
@@ -137,7 +137,8 @@ PlacedJob LeastTime::on_several(const GangJob& job, const StopCondition& stop,
     GangDecisionParams params = asked(job, offers.view());
     const std::vector<std::uint8_t> free = free_gpus(conditions, offers.machines, params.search.free_bytes);
     params.search.free = free;
-    params.search.stop = params.until_found = stop;
+    params.search.stop = stop;
+    params.until_found = until_found;
     const WhileOthersGoOn meanwhile(others);
     PlacedJob placed;
     if (offers.machines.empty()) return placed;
@@ -145,7 +146,8 @@ PlacedJob LeastTime::on_several(const GangJob& job, const StopCondition& stop,
     if (!made.found) return placed;
     placed.gpus = std::move(made.gpus);
     placed.machine = kAbsent;
-    prove(job, offers.has_exact_room ? std::optional(made.least) : std::nullopt, placed);
+    const bool is_known = offers.has_exact_room && !params_.is_limited;
+    prove(job, is_known ? std::optional(made.least) : std::nullopt, placed);
     return placed;
 }
 

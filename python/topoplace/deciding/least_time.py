@@ -211,7 +211,7 @@ class LeastTime(MachinePolicy):
             return placement
         plain = self._plain_jobs(view)
         is_second = decided is None and (view.knows(job) if plain is None else id(job) in plain.known)
-        placement = None if plain is None else plain.place(job)
+        placement = None if plain is None or job.min_utility else plain.place(job)
         if placement is None and (plain is None or job.is_preemptible or not plain.has_none(job)):
             placement = super().found(job, view, postponed)
         if is_second and type(self) is LeastTime and self._depends_on_condition(job, view):
@@ -223,15 +223,25 @@ class LeastTime(MachinePolicy):
         plain = self._plain_jobs(view)
         if plain is None:
             return super().search(job, view, least_utility)
-        placement = plain.place(job)
-        return placement if placement or plain.has_none(job) else super().search(job, view, least_utility)
+
+        def utility(seconds: float) -> float:
+            return self._utility(seconds, view.request(job), view)
+
+        asks = least_utility > -math.inf
+        placement = plain.place(job, (lambda seconds: utility(seconds) >= least_utility) if asks else None)
+        if placement is None:
+            return None if plain.has_none(job) else super().search(job, view, least_utility)
+        if not job.min_utility:
+            return placement
+        reached = utility(placement.scores["communication_time"])
+        return replace(placement, scores={**placement.scores, "utility": reached})
 
     def _plain_jobs(self, view: ClusterView) -> PlainJobs | None:
         """Return what decides plain jobs by this rule; None if some are decided otherwise."""
-        is_usual = self.timeout is None and not self._reslicing and self._timing.alternatives == 1
+        is_usual = not self._reslicing and self._timing.alternatives == 1
         if type(self) is not LeastTime or not is_usual:
             return None  # a subclass may decide otherwise
-        key = self, self.split, self.compact, self.others  # which may be set
+        key = self, self.split, self.compact, self.others, self.timeout  # which may be set
         known: PlainJobs | None = view.plain_jobs.get(key)
         if known is not None:
             return known
@@ -240,6 +250,7 @@ class LeastTime(MachinePolicy):
             self.split or 0.0,
             self.compact,
             self.others,
+            self.timeout,
             self._is_plain,
             self._machine_options,
             self.ranked_as,
@@ -252,17 +263,14 @@ class LeastTime(MachinePolicy):
         request = view.request(job)
         if not request.size or request.needs_hosts or request.anti_affine or self.may_reslice:
             return False
-        if not self._is_plain(request):
+        if request.asks_utility or len(request.memory_limits) > 1 or not self._is_plain(request):
             return False
         return not one_maker.is_bound(job, view.cluster.topology)
 
     def _is_plain(self, request: JobRequest) -> bool:
-        """Return True if machines in one condition have the same options for a request of whole GPUs."""
-        takes_whole = not (request.takes_parts or request.asks_utility)
+        """Return True if machines in one condition have the same sets of GPUs for a request of whole ones."""
         is_apart = request.anti_affine and not request.needs_sockets
-        return (
-            takes_whole and len(request.memory_limits) == 1 and (is_apart or self._goes_by_machine(request))
-        )
+        return not request.takes_parts and (is_apart or self._goes_by_machine(request))
 
     def _decided(self, job: JobGraph, view: ClusterView) -> DecidedJob:
         request = view.request(job)
@@ -529,6 +537,7 @@ class LeastTime(MachinePolicy):
         if known is not None:
             return known
         optimal, _ = super().proof(request, machine, option, view)
+        optimal &= len(request.memory_limits) == 1  # else GPUs with more memory may be faster
         return optimal, option.details.seconds / (1 + self.slack) if optimal else None
 
     def _utility(self, seconds: float, request: JobRequest, view: ClusterView) -> float:

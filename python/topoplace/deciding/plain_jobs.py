@@ -14,6 +14,8 @@ from topoplace.engine.machine_policy import placed_on
 from topoplace.engine.machines.machine_class import MachineClasses
 from topoplace.engine.memo import Memo
 from topoplace.engine.request import resource_key
+from topoplace.errors import DeadlineError
+from topoplace.kernels.limits import check_deadline
 from topoplace.objectives.communication import running_gangs
 from topoplace.objectives.links import job_link_scores
 from topoplace.topology.makers import gpus_by_maker
@@ -22,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Mapping, Sequence
 
     from topoplace.engine.machine_state import ClusterView
-    from topoplace.engine.machines.machine_options import MachineOptions
+    from topoplace.engine.machines.machine_options import DomainOrder, MachineOptions
     from topoplace.engine.request import JobRequest
     from topoplace.jobs.job_graph import JobGraph
     from topoplace.placement import Placement
@@ -38,8 +40,9 @@ class Rule(NamedTuple):
     """As the others that follow, one of the arguments of `LeastTime`; 0 never splits a job that fits one machine."""
     compact: float
     others: bool
+    timeout: float | None
     is_plain: Callable[[JobRequest], bool]
-    """Returns True if machines in one condition have the same options for a request of whole GPUs."""
+    """Returns True if machines in one condition have the same sets of GPUs for a request of whole ones."""
     options: Callable[[JobRequest, ClusterView], MachineOptions]
     """Returns the options of a request on all machines."""
     ranked_as: Callable[[JobRequest, ClusterView], JobRequest]
@@ -51,6 +54,10 @@ _BINDING: Final = frozenset(("single_machine", "spread", "same_gpus"))
 _BETWEEN_TASKS: Final = frozenset(("groups", "within", "prefer", "balanced"))
 """The requirements that bind tasks to each other."""
 _MAX_KNOWN, _MAX_DECISIONS = 1 << 12, 1 << 11
+_NO_JOB: Final = 0, -1
+_Decisions = tuple[_core.LeastTime, ...]
+"""What decides a job: by the limits on the memory of GPUs, the smallest first."""
+_Found = tuple[int, tuple[int, ...], float, bool, float | None, bool]
 _UNKNOWN: Final = np.empty(0)
 
 
@@ -69,63 +76,105 @@ class PlainJobs:
         # Where there are several, a decision may have to be made for each.
         self._has_one_maker = not topology.derived(gpus_by_maker)
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
-        self._decisions: Memo[Hashable, _core.LeastTime] = Memo(_MAX_DECISIONS)
+        self._decisions: Memo[Hashable, _Decisions] = Memo(_MAX_DECISIONS)
         self._unbound: Memo[tuple[int, bool], _core.GangGroups] = Memo(_MAX_KNOWN)
-        self._nowhere = 0, -1
+        self._nowhere = self._too_slow = _NO_JOB
         """The job that last got no placement, by its identity, and the number of changes before; callers ask again."""
-        self.known: Memo[int, tuple[JobGraph, _core.LeastTime | None]] = Memo(_MAX_KNOWN)
-        """The jobs that were asked about, by their identity, with what decides them; None for those that are not plain.
+        self.known: Memo[int, tuple[JobGraph, _Decisions]] = Memo(_MAX_KNOWN)
+        """The jobs that were asked about, by their identity, with what decides them; none for those that are not plain.
         """
 
-    def place(self, job: JobGraph) -> Placement | None:
-        """Return the placement of a job; None if it is not plain, has none, or needs more to be compared."""
+    def place(self, job: JobGraph, is_enough: Callable[[float], bool] | None = None) -> Placement | None:
+        """Return the placement of a job; None if it is not plain, has none, or needs more to be compared.
+
+        is_enough: returns True for a communication time, in seconds, that is short enough; None if any is.
+        """
         known = self.known.get(id(job))  # holds the job, so that no other gets its id
-        decision = self._decision(job) if known is None else known[1]
-        if decision is None or job.num_tasks > self._state.num_free:
+        decisions = self._decisions_on(job) if known is None else known[1]
+        if not decisions or job.num_tasks > self._state.num_free:
             return None
         changes = self._state.num_changes  # others may change the cluster meanwhile
         if self._nowhere == (id(job), changes):
             return None
-        placement = self._placed_by(decision, job)
-        if placement is None:
+        try:
+            placement, is_too_slow = self._placed_by(decisions, job, is_enough)
+        except DeadlineError:
+            check_deadline()  # that of the caller
+            return None  # to compare all sets of a machine takes longer than the rule allows
+        if placement is None and not is_too_slow:
             self._nowhere = id(job), changes
+        self._too_slow = (id(job), changes) if is_too_slow else _NO_JOB
         return placement
 
     def has_none(self, job: JobGraph) -> bool:
-        """Return True if `place` has just shown that a job whose groups divide it has no place now."""
-        if self._nowhere != (id(job), self._state.num_changes) or not (job.groups or job.balanced):
+        """Return True if `place` has just shown that a job has no place now; False if it has, or may have."""
+        asked = id(job), self._state.num_changes
+        if self._too_slow == asked:
+            return True
+        if self._nowhere != asked or not (job.groups or job.balanced):
             return False
         return self._may_be_free(job) and self._view.classes.have_all_paths(self._topology)
 
-    def _placed_by(self, decision: _core.LeastTime, job: JobGraph) -> Placement | None:
-        alone = decision.on_one_machine(job.traffic_arrays.native)
+    def _placed_by(
+        self, decisions: _Decisions, job: JobGraph, is_enough: Callable[[float], bool] | None
+    ) -> tuple[Placement | None, bool]:
+        """Return the placement, and True if there is none because all are too slow."""
+        alone, found = self._on_one_machine(decisions, job, is_enough)
         if alone is not None and not alone[-1]:
-            return self._placed(job, *alone)
+            return found and self._placed(job, *found), found is None
         if not self._may_be_free(job):
-            return None
+            return None, False
+        split = self._on_several(decisions, job, is_enough if alone is None else None)
+        is_far_faster = alone is None or (split and split[2] * self._rule.split <= alone[2])
+        if split and is_far_faster:
+            found = split if is_enough is None or is_enough(split[2]) else None
+        return found and self._placed(job, *found), found is None and (alone or split) is not None
+
+    def _on_one_machine(
+        self, decisions: _Decisions, job: JobGraph, is_enough: Callable[[float], bool] | None
+    ) -> tuple[_Found | None, _Found | None]:
+        """Return the job on one machine, first with any time, then with one that is short enough."""
+        traffic, timeout, first = job.traffic_arrays.native, self._rule.timeout, None
+        timeout = timeout and timeout / 2 / len(decisions)
+        for decision in decisions:
+            found = decision.on_one_machine(traffic, timeout)
+            first = first or found
+            if found is not None and (is_enough is None or is_enough(found[2])):
+                return first, found
+        return first, None
+
+    def _on_several(
+        self, decisions: _Decisions, job: JobGraph, is_enough: Callable[[float], bool] | None
+    ) -> _Found | None:
+        """Return the job on several machines, the first place with a time that is short enough, or else the last."""
+        last = None
+        for decision in decisions:
+            last = self._split_by(decision, job) or last
+            if last is not None and (is_enough is None or is_enough(last[2])):
+                break
+        return last
+
+    def _split_by(self, decision: _core.LeastTime, job: JobGraph) -> _Found | None:
+        """Return the job on several machines; None without room, or if some tasks have no path."""
         tflop = job.tflop or 0.0
         others = self._running.now() if self._rule.others else None
         unbound = None
         if not job.roles and _BETWEEN_TASKS.isdisjoint(job.requirements):  # most jobs: without a call
             unbound = self._unbound.get((job.num_tasks, bool(job.stated_collectives)))
-        split = decision.on_several(
+        return decision.on_several(
             job.traffic_arrays.native,
             job.edge_array,
             unbound or self._groups(job),
             tflop,
             self._topology.derived(usual_tflop_per_s) if tflop else _UNKNOWN,
             None if others is None else others.native,
+            self._rule.timeout,
         )
-        is_split = split is not None and (alone is None or split[2] * self._rule.split <= alone[2])
-        found = split if is_split else alone
-        return found and self._placed(job, *found)
 
     def _may_be_free(self, job: JobGraph) -> bool:
-        """Return True if any machines may share a job that communicates, but for the levels of its groups."""
-        is_free = (
-            job.edges and _BINDING.isdisjoint(job.requirements) and not self._view.classes.have_partitions
-        )
-        return bool(is_free) and not (job.groups and self._view.request(job).needs_sockets)
+        """Return True if any machines may share a job, but for the levels of its groups."""
+        is_free = _BINDING.isdisjoint(job.requirements) and not self._view.classes.have_partitions
+        return is_free and not (job.groups and self._view.request(job).needs_sockets)
 
     def _groups(self, job: JobGraph) -> _core.GangGroups:
         """Return what binds the tasks of a job to each other; jobs that nothing binds share it."""
@@ -137,41 +186,71 @@ class PlainJobs:
             self._unbound[job.num_tasks, bool(job.stated_collectives)] = found
         return found
 
-    def _decision(self, job: JobGraph) -> _core.LeastTime | None:
-        like, found = self._like(job), None
-        if like is not None:
-            found = self._decisions.get(like)
-            if found is None and (found := self._new_decision(self._view.request(job))) is not None:
-                self._decisions[like] = found
+    def _decisions_on(self, job: JobGraph) -> _Decisions:
+        like = self._like(job)
+        found = () if like is None else self._decisions.get_or_build(like, lambda: self._new_decisions(job))
         self.known[id(job)] = job, found
         return found
 
     def _like(self, job: JobGraph) -> Hashable:
-        """Return a key that is equal for jobs of one decision; None if the job is not plain."""
+        """Return a key that is equal for jobs of the same decisions; None if the job is not plain."""
         if not (self._has_one_maker and job.num_tasks):
             return None
-        if self._is_any_alike and job.edges and not job.min_utility:
+        if self._is_any_alike and job.edges:
             return resource_key(job)
-        request = self._view.request(job)
+        request = self._request(job)
         return self._rule.ranked_as(request, self._view) if self._rule.is_plain(request) else None
 
-    def _new_decision(self, request: JobRequest) -> _core.LeastTime | None:
+    def _request(self, job: JobGraph) -> JobRequest:
+        """Return the request of a job; what it asks of its time is left out."""
+        return self._view.request(job.with_(min_utility=0.0) if job.min_utility else job)
+
+    def _new_decisions(self, job: JobGraph) -> _Decisions:
+        """Return what decides a job, by the limits on the memory of GPUs that are tried."""
+        request = self._request(job)
         if not self._rule.is_plain(request):
-            return None
+            return ()
+        options = self._rule.options(request, self._view)
+        if isinstance(options.table, ranked_sets.SetTable):
+            return (self._new_decision(request, options.table, options.by_order, options.domains),)
+        conditions, timing = options.conditions, self._rule.timing
+        tables = [
+            ranked_sets.SetTable(request, self._view, conditions, timing, limit)
+            for limit in request.memory_limits
+        ]
+        return tuple(
+            self._new_decision(
+                request,
+                table,
+                _core.MachineRanking(conditions.native),
+                options.domains,
+                is_limited=table is not tables[-1],
+            )
+            for table in tables
+        )
+
+    def _new_decision(
+        self,
+        request: JobRequest,
+        table: ranked_sets.SetTable,
+        ranking: _core.MachineRanking,
+        domains: DomainOrder | None,
+        *,
+        is_limited: bool = False,
+    ) -> _core.LeastTime:
         view, rule, rates = self._view, self._rule, self._rule.timing.rates
-        topology, options = self._topology, rule.options(request, view)
-        table, (fill, before) = options.table, options.domains or (None, 0)
-        assert isinstance(table, ranked_sets.SetTable)  # a job of whole GPUs without a limit on their memory
+        topology = self._topology
         return _core.LeastTime(
             table.native,
-            options.by_order,
-            fill,
-            before,
+            ranking,
+            domains and domains.domains,
+            ranked_sets.BEFORE_DOMAINS,
             topology_of_gangs(topology, rates),
             topology.derived(GangLevels).of(chain_of(request, view), rates),
             request.host_demand,
             1 if request.anti_affine else request.size,
             request.job.max_machines or 0,
+            is_limited,
             rule.split if request.fits_any_machine and not request.job.single_machine else 0.0,
             rule.compact,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -193,16 +194,20 @@ class SetTable:
     """The options of machines for a job of whole GPUs, ranked by the kernels for all conditions at once."""
 
     def __init__(
-        self, request: JobRequest, view: ClusterView, conditions: Conditions, timing: Timing
+        self,
+        request: JobRequest,
+        view: ClusterView,
+        conditions: Conditions,
+        timing: Timing,
+        most_memory_gb: float = math.inf,
     ) -> None:
-        """Store the arguments; the request has one limit on the memory of GPUs."""
-        (limit,) = request.memory_limits
+        """Store the arguments; most_memory_gb: GPUs with more memory (GB) are left out."""
         self._request, self._conditions, self._timing = request, conditions, timing
         machines = natives(view.cluster.topology, timing.rates)
         self.native = _core.ConditionSets(
             conditions.native,
             [
-                (native, as_bytes(request.suitable(one, limit)), *request.parts_of(one))
+                (native, as_bytes(request.suitable(one, most_memory_gb)), *request.parts_of(one))
                 for native, one in zip(machines, view.classes.classes, strict=True)
             ],
             request.job.traffic_arrays.native,
