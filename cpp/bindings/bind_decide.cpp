@@ -163,13 +163,16 @@ using TemplateRow = std::tuple<const Machine*, py::bytes, std::vector<Gpus>, boo
 std::unique_ptr<ConditionSets> make_condition_sets(MachineConditions& conditions,
                                                    const std::vector<TemplateRow>& templates,
                                                    const CollectivesHandle& collectives, std::int32_t size,
-                                                   bool communicates, double slack, std::size_t alternatives,
-                                                   bool near_only) {
+                                                   bool communicates, std::int32_t share, bool takes_fullest,
+                                                   double slack, std::size_t alternatives, bool near_only) {
     decide::ConditionSetsParams params{.templates = {},
                                        .job = job_of(collectives, size, communicates),
+                                       .share = std::max(share, 1),
                                        .slack = slack,
                                        .alternatives = alternatives,
                                        .near_only = near_only};
+    params.job.takes_parts = share > 0;
+    params.job.takes_fullest = takes_fullest;
     for (const auto& [machine, suitable, regions, are_fixed] : templates)
         params.templates.push_back({machine, words_of(suitable), regions, are_fixed});
     require(check(params, conditions));
@@ -238,11 +241,12 @@ void register_decide(py::module_& module) {
     py::class_<ConditionSets>(module, "ConditionSets", "The best sets of GPUs in each condition of machines.")
         .def(py::init(&make_condition_sets), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
              py::keep_alive<1, 4>(), py::arg("conditions"), py::arg("templates"), py::arg("collectives"),
-             py::arg("size"), py::arg("communicates"), py::arg("slack"), py::arg("alternatives"),
-             py::arg("near_only"),
+             py::arg("size"), py::arg("communicates"), py::arg("share"), py::arg("takes_fullest"),
+             py::arg("slack"), py::arg("alternatives"), py::arg("near_only"),
              "templates: of each its machine, the GPUs that suit the job as bits, the lowest byte first, "
-             "regions "
-             "one of which has the whole job, and whether it gets a whole one.")
+             "regions one of which has the whole job, and whether it gets a whole one. share: thousandths of "
+             "a "
+             "GPU that each task needs; 0 for whole GPUs.")
         .def("rank", &rank, py::arg("ranking"), "Sets the keys that a ranking lacks.")
         .def("best", &best_of, py::arg("condition"), "The best option, and whether all sets were compared.")
         .def("options", &options_of, py::arg("condition"), "Options, and whether all were compared.");

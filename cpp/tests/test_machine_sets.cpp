@@ -260,7 +260,8 @@ TEST(condition_sets_name_what_is_out_of_range) {
              "regions has one that does not ascend");
     CHECK_EQ(fault_of([](auto& p) { p.job.size = 0; }), "size = 0: below 1");
     CHECK_EQ(fault_of([](auto& p) { p.job.size = 1; }), "tasks[1] = 1: out of range");
-    CHECK_EQ(fault_of([](auto& p) { p.job.takes_parts = true; }), "takes_parts: the job gets whole GPUs");
+    CHECK_EQ(fault_of([](auto& p) { p.job.takes_parts = true; }), "conditions do not see shares of GPUs");
+    CHECK_EQ(fault_of([](auto& p) { p.share = 0; }), "share = 0: below 1");
     CHECK_EQ(fault_of([](auto& p) { p.alternatives = 0; }), "alternatives = 0: below 1");
     CHECK(fault_of([](auto& p) { p.slack = 0.0; }).starts_with("slack = "));
 }

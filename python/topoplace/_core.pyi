@@ -441,9 +441,9 @@ class ConditionSets:
     """
     The best sets of GPUs in each condition of machines.
     """
-    def __init__(self, conditions: MachineConditions, templates: collections.abc.Sequence[tuple[Machine, bytes, collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], bool]], collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool, slack: typing.SupportsFloat | typing.SupportsIndex, alternatives: typing.SupportsInt | typing.SupportsIndex, near_only: bool) -> None:
+    def __init__(self, conditions: MachineConditions, templates: collections.abc.Sequence[tuple[Machine, bytes, collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], bool]], collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool, share: typing.SupportsInt | typing.SupportsIndex, takes_fullest: bool, slack: typing.SupportsFloat | typing.SupportsIndex, alternatives: typing.SupportsInt | typing.SupportsIndex, near_only: bool) -> None:
         """
-        templates: of each its machine, the GPUs that suit the job as bits, the lowest byte first, regions one of which has the whole job, and whether it gets a whole one.
+        templates: of each its machine, the GPUs that suit the job as bits, the lowest byte first, regions one of which has the whole job, and whether it gets a whole one. share: thousandths of a GPU that each task needs; 0 for whole GPUs.
         """
     def best(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[tuple[tuple[int, ...], tuple[float, ...], float], bool]:
         """

@@ -31,6 +31,8 @@ JOBS = (
     tp.JobGraph.clique(3).grouped(3, within="socket"),
     tp.JobGraph.from_edges(4, [(0, 1, 3.0), (1, 2, 1.0), (0, 3, 2.0)]),
     tp.JobGraph.parallel(tensor=2, data=2),
+    tp.JobGraph.ring(2).with_(gpu_fraction=0.5),
+    tp.JobGraph.independent(2).with_(gpu_fraction=0.3, spread="gpu"),
 )
 
 
@@ -46,6 +48,11 @@ def clusters(draw: st.DrawFn) -> tp.Cluster:
     cluster = tp.Cluster(tp.Topology.cluster(machines))
     for gpu in draw(st.sets(st.integers(0, cluster.topology.num_gpus - 1))):
         cluster.drain(gpu)
+    for number, share in enumerate(draw(st.lists(st.sampled_from([0.2, 0.5, 0.7]), max_size=4))):
+        job = tp.JobGraph.independent(1).with_(gpu_fraction=share)
+        if cluster.topology.partitions or (placement := tp.place(job, cluster)) is None:
+            break
+        cluster.allocate(f"share-{number}", placement, job)
     return cluster
 
 
@@ -56,7 +63,7 @@ def test_the_kernels_rank_what_the_rule_ranks(
     policy, view = LeastTime(), cluster.view(ClusterView)
     if is_thorough:
         policy._timing = policy._timing._replace(alternatives=ranked_sets.MOST_OPTIONS)
-    request, conditions = view.request(job), view.conditions(Sight())
+    request, conditions = view.request(job), view.conditions(Sight(shares=job.takes_parts))
     if len(request.memory_limits) > 1:
         return
     by_rule = MachinePolicy._table(policy, request, view, conditions)

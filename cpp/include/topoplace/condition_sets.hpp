@@ -1,7 +1,7 @@
 // Condition sets: the best set of a machine's GPUs for a job, found once for each condition of machines.
 //
-// For jobs that get whole GPUs. The conditions of machines see no jobs, so that equal free GPUs of equal
-// machines are one condition.
+// For jobs that get whole GPUs, or shares of them. The conditions of machines see no jobs, so that equal free
+// GPUs of equal machines are one condition.
 #pragma once
 
 #include <cstdint>
@@ -28,6 +28,7 @@ struct TemplateParams {
 struct ConditionSetsParams {
     std::vector<TemplateParams> templates{};
     JobParams job{};
+    std::int32_t share = 1;  // thousandths of a GPU that each task of a job that takes parts needs
     double slack = 0.01;
     std::size_t alternatives = 1;  // as in SetParams
     bool near_only = false;

@@ -85,6 +85,7 @@ class MachineConditions {
     std::int32_t num_machines() const { return static_cast<std::int32_t>(layout_.gpus_of.size()); }
     std::int32_t num_templates() const { return static_cast<std::int32_t>(layout_.socket_of.size()); }
     const ClusterState& state() const { return *state_; }
+    const Sight& sight() const { return sight_; }
 
     // Looks at the changes of the state since the last call; what follows is as of then.
     void refresh();

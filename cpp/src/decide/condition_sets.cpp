@@ -47,7 +47,8 @@ Fault check(const ConditionSetsParams& params, const MachineConditions& conditio
             if (!std::ranges::is_sorted(region)) return "regions has one that does not ascend";
         }
     }
-    if (params.job.takes_parts) return "takes_parts: the job gets whole GPUs";
+    if (params.job.takes_parts && !conditions.sight().shares) return "conditions do not see shares of GPUs";
+    if (params.share < 1) return "share = " + std::to_string(params.share) + ": below 1";
     if (params.job.size < 1) return "size = " + std::to_string(params.job.size) + ": below 1";
     if (params.alternatives == 0) return "alternatives = 0: below 1";
     if (auto fault = check_slack(params.slack)) return fault;
@@ -67,8 +68,11 @@ std::optional<SetParams> ConditionSets::asked(std::int32_t number) const {
     Gpus usable;
     for (std::size_t gpu = 0; gpu < found.free.size(); ++gpu) {
         found.free[gpu] = has(condition.free, gpu);
-        if (found.free[gpu] && has(own.suitable, gpu)) usable.push_back(static_cast<std::int32_t>(gpu));
+        const bool has_room =
+            params_.job.takes_parts ? condition.left[gpu] >= params_.share : found.free[gpu];
+        if (has_room && has(own.suitable, gpu)) usable.push_back(static_cast<std::int32_t>(gpu));
     }
+    if (params_.job.takes_parts) found.left = condition.left;
     const std::size_t size = index(params_.job.size);
     if (usable.size() < size) return std::nullopt;
     found.regions = regions_with_room(own, usable, size);

@@ -91,7 +91,7 @@ PlacedJob LeastTime::on_one_machine(const traffic::JobCollectives& collectives, 
 // Where all GPUs of each machine are alike, by a bound; elsewhere on a single machine only.
 void LeastTime::prove(const JobParams& job, const Machine& machine, bool all_compared,
                       const StopCondition& stop, PlacedJob& placed) const {
-    if (job.communicates && params_.topology->limits.are_alike()) {
+    if (job.communicates && !job.takes_parts && params_.topology->limits.are_alike()) {
         WorkMeter meter(stop);
         placed.least = least_seconds_of_one(params_.topology->limits, job, meter, &machine, placed.seconds);
         placed.optimal = placed.seconds <= *placed.least * kEqual;

@@ -26,12 +26,14 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.engine.machines.decided_job import DecidedJob
 from topoplace.engine.machines.machine_class import mask_of
 from topoplace.engine.machines.machine_conditions import Sight
+from topoplace.engine.machines.machine_options import Choice, RuleOptions
 from topoplace.engine.memo import Memo
 from topoplace.engine.requirements import SPREADS_SHARES
 from topoplace.errors import DeadlineError
 from topoplace.jobs.job_graph import JobGraph
 from topoplace.kernels.limits import check_deadline, deadline
 from topoplace.objectives.communication import running_gangs, seconds_of
+from topoplace.placement import Placement, Scores
 from topoplace.topology.links.nccl_rates import Rates, rates_of
 
 if TYPE_CHECKING:
@@ -44,9 +46,9 @@ if TYPE_CHECKING:
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machines.machine_class import MachineClass, Mask
     from topoplace.engine.machines.machine_conditions import Conditions, MachineState
-    from topoplace.engine.machines.machine_options import Choice, Option, Options, OptionTable
+    from topoplace.engine.machines.machine_options import MachineOptions, Option, Options, OptionTable
     from topoplace.engine.request import JobRequest
-    from topoplace.placement import Placement, Refusal
+    from topoplace.placement import Refusal
 
 _ROUNDING: Final = 3e-9
 _placed_again: Callable[..., Placement | None] = above("placed_again")
@@ -253,7 +255,7 @@ class LeastTime(MachinePolicy):
             self.timeout,
             self._is_plain,
             self._machine_options,
-            self.ranked_as,
+            self._ranked_as,
         )
         found = view.plain_jobs[key] = PlainJobs(view, rule)
         return found
@@ -268,9 +270,9 @@ class LeastTime(MachinePolicy):
         return not one_maker.is_bound(job, view.cluster.topology)
 
     def _is_plain(self, request: JobRequest) -> bool:
-        """Return True if machines in one condition have the same sets of GPUs for a request of whole ones."""
-        is_apart = request.anti_affine and not request.needs_sockets
-        return not request.takes_parts and (is_apart or self._goes_by_machine(request))
+        """Return True if machines in one condition have the same sets of GPUs for a request of whole ones or shares."""
+        is_apart = request.anti_affine and not (request.needs_sockets or request.takes_parts)
+        return request.job.mig is None and (is_apart or self._goes_by_machine(request))
 
     def _decided(self, job: JobGraph, view: ClusterView) -> DecidedJob:
         request = view.request(job)
@@ -357,11 +359,22 @@ class LeastTime(MachinePolicy):
         return ranked_sets.ranked(request, machine_class, state, free, self._timing)
 
     def _table(self, request: JobRequest, view: ClusterView, conditions: Conditions) -> OptionTable:
-        is_plain = not (request.takes_parts or request.asks_utility or self.may_reslice)
+        is_plain = request.job.mig is None and not (request.asks_utility or self.may_reslice)
         is_own = type(self) is LeastTime  # a subclass may have other options
         if is_own and is_plain and len(request.memory_limits) == 1:
             return ranked_sets.SetTable(request, view, conditions, self._timing)
-        return super()._table(request, view, conditions)
+        if not request.asks_utility:
+            return super()._table(request, view, conditions)
+
+        def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
+            found = self._options(request, machine_class, state)
+            utilities = [self._utility(option.details.seconds, request, view) for option in found]
+            return [
+                option._replace(utility=utility, details=replace(option.details, utility=utility))
+                for option, utility in zip(found, utilities, strict=True)
+            ]
+
+        return RuleOptions(conditions, evaluate)
 
     def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
         """Yield the placement of `find`, then placements on slower sets of GPUs of a machine."""
@@ -390,7 +403,7 @@ class LeastTime(MachinePolicy):
             return None
         scores = {
             **request.link_scores(machine_class, best.gpus),
-            **self.scores_as(request, machine_class, best),
+            **self.scores_of(request, machine_class, best),
         }
         return placed_on(job, best.gpus, cluster, scores, rates=self.rates)
 
@@ -406,10 +419,23 @@ class LeastTime(MachinePolicy):
 
         return ([machine] for machine in ranked(job, self.checked_view(job, cluster)))
 
-    def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
-        """Return the request of a chain with the same requirements, if all GPUs of each machine are alike.
+    def _machine_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
+        return super()._machine_options(self._ranked_as(request, view), view)
 
-        Machines of several classes must come in the same order for both.
+    def _placement(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, machine: int, choice: Choice
+    ) -> Placement:
+        if self._ranked_as(request, view) is not request:
+            machine_class, option = view.classes.of(machine), choice.option
+            own = self.scores_of(request, machine_class, option)
+            choice = Choice(option, Scores({**request.link_scores(machine_class, option.gpus), **own}))
+        return super()._placement(job, request, view, machine, choice)
+
+    def _ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
+        """Return a request that has the same options, in the same order, on all machines.
+
+        It is that of a chain with the same requirements, if all GPUs of each machine are alike. Machines of several
+        classes must come in the same order for both.
         """
         if not _is_alike_anywhere(request, view):
             return request
@@ -431,7 +457,7 @@ class LeastTime(MachinePolicy):
 
         return request.table((LeastTime, "classes", self._timing), find)
 
-    def scores_as(
+    def scores_of(
         self, request: JobRequest, machine_class: MachineClass, option: Option
     ) -> Mapping[str, float]:
         """Return the communication time, the bandwidths behind it, and the utility of a job with a `min_utility`."""
@@ -492,16 +518,6 @@ class LeastTime(MachinePolicy):
         """Return the flows of running gangs; None if they do not count, or there are none."""
         return view.cluster.view(running_gangs).now() if self.others else None
 
-    def with_utilities(self, options: Options, request: JobRequest, view: ClusterView) -> Options:
-        """Return the options; for a job with a `min_utility`, with their utilities."""
-        if not request.asks_utility:
-            return options
-        utilities = [self._utility(option.details.seconds, request, view) for option in options]
-        return [
-            option._replace(utility=utility, details=replace(option.details, utility=utility))
-            for option, utility in zip(options, utilities, strict=True)
-        ]
-
     def least_utility(self, job: JobGraph, postponed: int = 0) -> float:
         """Return the job's `min_utility`; minus infinity if it has none."""
         return job.min_utility - _ROUNDING if job.min_utility else -math.inf
@@ -511,11 +527,6 @@ class LeastTime(MachinePolicy):
         chosen: ranked_sets.Chosen = details
         found = {"communication_time": chosen.seconds, **chosen.bandwidths}
         return found if chosen.utility is None else {**found, "utility": chosen.utility}
-
-    def is_proven(self, details: Any) -> bool:
-        """Return True if all sets of GPUs, and all orders that matter, were compared."""
-        chosen: ranked_sets.Chosen = details
-        return chosen.is_proven
 
     def proof(
         self, request: JobRequest, machine: int, option: Option, view: ClusterView
@@ -536,8 +547,8 @@ class LeastTime(MachinePolicy):
         known = request.table((LeastTime, machine_class, self._timing), of_alike)
         if known is not None:
             return known
-        optimal, _ = super().proof(request, machine, option, view)
-        optimal &= len(request.memory_limits) == 1  # else GPUs with more memory may be faster
+        is_only = view.classes.num_machines == 1 and len(request.memory_limits) == 1
+        optimal = is_only and option.details.is_proven
         return optimal, option.details.seconds / (1 + self.slack) if optimal else None
 
     def _utility(self, seconds: float, request: JobRequest, view: ClusterView) -> float:

@@ -42,14 +42,14 @@ class Rule(NamedTuple):
     others: bool
     timeout: float | None
     is_plain: Callable[[JobRequest], bool]
-    """Returns True if machines in one condition have the same sets of GPUs for a request of whole ones."""
+    """Returns True if machines in one condition have the same sets of GPUs for a request of whole ones or shares."""
     options: Callable[[JobRequest, ClusterView], MachineOptions]
     """Returns the options of a request on all machines."""
     ranked_as: Callable[[JobRequest, ClusterView], JobRequest]
     """Returns a request that has the same options in the same order."""
 
 
-_BINDING: Final = frozenset(("single_machine", "spread", "same_gpus"))
+_BINDING: Final = frozenset(("single_machine", "spread", "same_gpus", "gpu_fraction"))
 """The requirements with which not any machines may share a job."""
 _BETWEEN_TASKS: Final = frozenset(("groups", "within", "prefer", "balanced"))
 """The requirements that bind tasks to each other."""
@@ -91,7 +91,7 @@ class PlainJobs:
         """
         known = self.known.get(id(job))  # holds the job, so that no other gets its id
         decisions = self._decisions_on(job) if known is None else known[1]
-        if not decisions or job.num_tasks > self._state.num_free:
+        if not decisions or (job.num_tasks > self._state.num_free and not job.takes_parts):
             return None
         changes = self._state.num_changes  # others may change the cluster meanwhile
         if self._nowhere == (id(job), changes):

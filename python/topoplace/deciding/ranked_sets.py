@@ -191,7 +191,7 @@ def _ranked(
 
 
 class SetTable:
-    """The options of machines for a job of whole GPUs, ranked by the kernels for all conditions at once."""
+    """The options of machines for a job of whole GPUs or shares, ranked by the kernels for all conditions at once."""
 
     def __init__(
         self,
@@ -213,6 +213,8 @@ class SetTable:
             request.job.traffic_arrays.native,
             request.size,
             bool(request.job.edges),
+            request.share if request.takes_parts else 0,
+            request.job.spread == GPU,
             timing.slack,
             timing.alternatives,
             timing.near_only,

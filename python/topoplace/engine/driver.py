@@ -76,13 +76,15 @@ class PolicyDriver(ABC):
 
     def view_of(self, cluster: Cluster) -> ClusterView:
         """Return the tables derived from a cluster; ValueError for a cluster that the policy cannot search."""
-        _checks.instance(cluster, Cluster, "cluster", ValueError)
+        if type(cluster) is not Cluster:
+            _checks.instance(cluster, Cluster, "cluster", ValueError)
         return cluster.view(ClusterView)
 
     def checked_view(self, job: JobGraph, cluster: Cluster) -> ClusterView:
         """Check a job and a cluster, and return the tables derived from the cluster; errors are those of `place`."""
         view = self.view_of(cluster)
-        _checks.instance(job, JobGraph, "job", ValueError)
+        if type(job) is not JobGraph:
+            _checks.instance(job, JobGraph, "job", ValueError)
         if refusal := self.refusal_of(job, cluster):
             raise ValueError(refusal.reason)
         return view
@@ -161,15 +163,20 @@ class PolicyDriver(ABC):
 
         If it mixes makers without permission, return the fastest one on GPUs of one maker.
         """
-        placement = self._found(job, view, postponed)
-        if placement is None and job.is_preemptible:
-            with view.cluster.lending(job) as are_any:
-                return self._found(job, self.view_of(view.cluster), postponed) if are_any else None
-        return placement
-
-    def _found(self, job: JobGraph, view: ClusterView, postponed: int) -> Placement | None:
         placement = self.find(job, view, postponed)
-        if placement is None or not one_maker.mixes(job, placement):
+        if placement is not None:
+            return self._of_one_maker(job, placement, view, postponed) if job.edges else placement
+        if job.is_preemptible:
+            with view.cluster.lending(job) as are_any:
+                lending = self.view_of(view.cluster)
+                placement = self.find(job, lending, postponed) if are_any else None
+                return placement and self._of_one_maker(job, placement, lending, postponed)
+        return None
+
+    def _of_one_maker(
+        self, job: JobGraph, placement: Placement, view: ClusterView, postponed: int
+    ) -> Placement | None:
+        if not one_maker.mixes(job, placement):
             return placement
         return one_maker.decided(lambda own: self.find(job, self.view_of(own), postponed), view.cluster)
 

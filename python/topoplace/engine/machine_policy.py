@@ -149,17 +149,13 @@ class MachinePolicy(PolicyDriver):
             details: The `details` of the option or evaluation.
         """
 
-    def is_proven(self, details: Any) -> bool:
-        """Return True if no other option on the machine can be better than the best one, which has these details."""
-        return False
-
     def proof(
         self, request: JobRequest, machine: int, option: Option, view: ClusterView
     ) -> tuple[bool, float | None]:
         """Return True if no placement is better than this option, and a lower bound on the seconds of all; None if
         unknown.
         """
-        return view.classes.num_machines == 1 and self.is_proven(option.details), None
+        return False, None
 
     def task_order(self, request: JobRequest, gpus: Sequence[int], view: ClusterView) -> Sequence[int]:
         """Return the GPU of each task, chosen from `gpus` of several machines; by default the first ones in order.
@@ -260,8 +256,7 @@ class MachinePolicy(PolicyDriver):
         """Return False if `num_free`, the number of wholly free GPUs, is too small for a job that needs whole GPUs."""
         if not job.num_tasks:
             return self.places_without_gpus
-        needs_whole = not (job.takes_parts or self.may_reslice)
-        return not needs_whole or job.num_tasks <= num_free
+        return job.num_tasks <= num_free or job.takes_parts or self.may_reslice
 
     def refused_utility(self, job: JobGraph, view: ClusterView, least_utility: float) -> float | None:
         """Return the utility of the best placement now, below `least_utility`, for a job that has to wait.
@@ -472,30 +467,18 @@ class MachinePolicy(PolicyDriver):
 
         return request.table((self, "never"), find)
 
-    def ranked_as(self, request: JobRequest, view: ClusterView) -> JobRequest:
-        """Return a request whose options are the same, in the same order, on all machines; by default itself.
-
-        A policy that returns another request must override `scores_as`.
-        """
-        return request
-
-    def scores_as(
+    def scores_of(
         self, request: JobRequest, machine_class: MachineClass, option: Option
     ) -> Mapping[str, float]:
-        """Return the policy's own scores of an option, perhaps found for another request (`ranked_as`)."""
+        """Return the policy's own scores of an option."""
         return self.scores(option.details)
 
-    def with_utilities(self, options: Options, request: JobRequest, view: ClusterView) -> Options:
-        """Return the options of a machine, with utilities that depend on other machines; by default, unchanged."""
-        return options
-
     def _machine_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
-        ranked = self.ranked_as(request, view)
-        return view.table((self, ranked), partial(self._new_options, ranked, view))
+        return view.table((self, request), partial(self._new_options, request, view))
 
     def _new_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
         def scores(machine_class: MachineClass, option: Option) -> Mapping[str, float]:
-            own = self.scores_as(request, machine_class, option)
+            own = self.scores_of(request, machine_class, option)
             return Scores({**request.link_scores(machine_class, option.gpus), **own})
 
         sight = Sight(jobs=self.sees_jobs, shares=request.takes_parts or self.may_reslice)
@@ -505,11 +488,7 @@ class MachinePolicy(PolicyDriver):
 
     def _table(self, request: JobRequest, view: ClusterView, conditions: Conditions) -> OptionTable:
         """Return the options of machines in these conditions."""
-
-        def evaluate(machine_class: MachineClass, state: MachineState) -> Options:
-            return self.with_utilities(self._options(request, machine_class, state), request, view)
-
-        return RuleOptions(conditions, evaluate)
+        return RuleOptions(conditions, partial(self._options, request))
 
     def _domain_order(
         self, request: JobRequest, view: ClusterView, conditions: Conditions
@@ -552,10 +531,6 @@ class MachinePolicy(PolicyDriver):
     ) -> Placement:
         numbers, option, scores = view.classes.gpus_of[machine], choice.option, choice.scores
         gpus = tuple([numbers[local] for local in option.gpus])
-        if self.ranked_as(request, view) is not request:
-            machine_class = view.classes.of(machine)
-            own = self.scores_as(request, machine_class, option)
-            scores = Scores({**request.link_scores(machine_class, option.gpus), **own})
         optimal, bound = self.proof(request, machine, option, view)
         return placed_on(job, gpus, view.cluster, scores, optimal=optimal, bound=bound, rates=self.rates)
 

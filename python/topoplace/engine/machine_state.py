@@ -42,7 +42,8 @@ class ClusterView:
 
     def request(self, job: JobGraph) -> JobRequest:
         """Return the `JobRequest` of a job; jobs with equal `request_key` share one object."""
-        return self._shared_request(job, request_key, exact=False)
+        known = self._request_of.get((id(job), False))  # holds the job, so that no other gets its id
+        return self._shared_request(job, request_key, exact=False) if known is None else known[1]
 
     def knows(self, job: JobGraph) -> bool:
         """Return True if the `request` of this job was asked for, and is still kept."""

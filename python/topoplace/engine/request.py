@@ -121,6 +121,8 @@ class JobRequest:
         """True if the job has a `min_utility`."""
         self.needs_sockets = any(SOCKET in (group.within, group.prefer) for group in job.groups)
         """True if a group asks for one socket, so that one machine with room is not enough."""
+        self.fits_any_machine = not (self.anti_affine or self.needs_sockets)
+        """True if any machine with room for all tasks serves the job."""
         self.in_one_socket = any(
             group.within == SOCKET and len(group.tasks) == job.num_tasks for group in job.groups
         )
@@ -145,11 +147,6 @@ class JobRequest:
     def host_demand(self) -> tuple[int, int, int, int, int, int, int] | None:
         """Return the CPUs and memory of the job, for the kernels; None if it needs none."""
         return host_demand(self.job) if self.needs_hosts else None
-
-    @property
-    def fits_any_machine(self) -> bool:
-        """Return True if any machine with room for all tasks serves the job."""
-        return not (self.anti_affine or self.needs_sockets)
 
     @cached_property
     def weight(self) -> float:

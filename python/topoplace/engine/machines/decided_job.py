@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class DecidedJob:
-    """Places a job of whole GPUs, without CPUs and memory, on the best machine.
+    """Places a job of whole GPUs or shares, without CPUs and memory, on the best machine.
 
     Machines in one condition get the same placement on other GPUs, so that it is made once.
     """
