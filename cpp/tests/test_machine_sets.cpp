@@ -128,12 +128,18 @@ topoplace::MachineLayout three_machines(std::int32_t size) {
     return layout;
 }
 
-// What a job asks for on a machine with these GPUs free; at most one region has GPUs for it.
+// What a job asks for on a machine in a condition; at most one region has GPUs for it.
 std::optional<decide::SetParams> asked_plainly(const decide::TemplateParams& own,
-                                               const decide::JobParams& job, GpuSet free) {
-    const GpuSet usable = free & own.suitable[0];
+                                               const decide::JobParams& job, std::int32_t share,
+                                               const topoplace::MachineConditions::Condition& condition) {
+    const GpuSet free = condition.free[0];
+    GpuSet able = free;
+    for (std::size_t gpu = 0; gpu < condition.left.size(); ++gpu)
+        able |= GpuSet{condition.left[gpu] >= share} << gpu;
+    const GpuSet usable = able & own.suitable[0];
     if (std::popcount(usable) < job.size) return std::nullopt;
-    decide::SetParams asked{.machine = own.machine, .job = job, .are_fixed = own.are_fixed};
+    decide::SetParams asked{
+        .machine = own.machine, .job = job, .are_fixed = own.are_fixed, .left = condition.left};
     for (std::size_t gpu = 0; gpu < own.machine->num_gpus(); ++gpu)
         asked.free.push_back((free >> gpu & 1) != 0);
     const GpuSet region = own.regions.empty() ? usable : set_of(own.regions[0]), inside = region & usable;
@@ -193,7 +199,7 @@ TEST(the_first_set_is_the_fastest_and_nearest_of_all) {
 
 TEST(sets_in_a_condition_are_those_of_its_free_gpus) {
     topoplace::Random random(12);
-    int with_room = 0;
+    int with_room = 0, shared = 0;
     for (int round = 0; round < 200; ++round) {
         const Case one(random);
         if (one.size < 2) continue;
@@ -201,7 +207,9 @@ TEST(sets_in_a_condition_are_those_of_its_free_gpus) {
         const Collectives job = random_job(random, tasks, random.below(2) == 0);
         topoplace::ClusterState state(3 * one.size,
                                       {.first_gpu = {0, one.size, 2 * one.size}, .capacity = {3, {8, 8, 0}}});
-        topoplace::MachineConditions conditions(state, three_machines(one.size), {.jobs = false});
+        const bool takes_parts = random.below(2) == 0;
+        topoplace::MachineConditions conditions(state, three_machines(one.size),
+                                                {.jobs = false, .shares = takes_parts});
         decide::TemplateParams own{.machine = one.machine.get()};
         own.suitable = {
             static_cast<std::uint64_t>(random.below(1 << one.size) | random.below(1 << one.size))};
@@ -210,17 +218,22 @@ TEST(sets_in_a_condition_are_those_of_its_free_gpus) {
             std::iota(own.regions[0].begin(), own.regions[0].end(), 0);
             own.are_fixed = random.below(2) == 0;
         }
-        const decide::ConditionSetsParams params{.templates = {own}, .job = {job.view(), tasks, true}};
+        const decide::ConditionSetsParams params{
+            .templates = {own}, .job = {job.view(), tasks, true, takes_parts}, .share = 500};
         CHECK_EQ(decide::check(params, conditions).value_or(""), "");
         decide::ConditionSets sets(conditions, params);
         decide::KnownOrders known;
         for (std::int32_t gpu = 0; gpu < 3 * one.size; ++gpu)
             if (random.below(5) == 0) state.drain(gpu);
+        for (std::int32_t gpu = 0; gpu < 3 * one.size; ++gpu)
+            if (random.below(3) == 0)
+                state.allocate(std::to_string(gpu), std::span(&gpu, 1), {}, {}, 0,
+                               {.share = 1 + random.below(1000)});
         conditions.refresh();
         for (std::int32_t machine = 0; machine < 3; ++machine) {
             const std::int32_t condition = conditions.condition_of(machine);
             auto asked = sets.asked(condition);
-            const auto plain = asked_plainly(own, params.job, conditions.condition(condition).free[0]);
+            const auto plain = asked_plainly(own, params.job, params.share, conditions.condition(condition));
             CHECK_EQ(asked.has_value(), plain.has_value());
             if (!asked) continue;
             asked->known = &known;
@@ -231,9 +244,11 @@ TEST(sets_in_a_condition_are_those_of_its_free_gpus) {
             CHECK_EQ(best->option.has_value(), !found.options.empty());
             if (best->option) CHECK(are_equal(*best->option, found.options.front()));
             with_room += found.options.empty() ? 0 : 1;
+            shared += takes_parts && !found.options.empty() ? 1 : 0;
         }
     }
     CHECK(with_room > 100);
+    CHECK(shared > 50);
 }
 
 TEST(condition_sets_name_what_is_out_of_range) {

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 
     from topoplace import kernels
     from topoplace.engine.admission import GpuSet
-    from topoplace.engine.effort import Effort
     from topoplace.engine.gangs.offers import MachineOffer, Offers
     from topoplace.engine.gangs.splits import MachineSplit
     from topoplace.engine.machines.machine_class import MachineClass, Mask
@@ -213,8 +212,9 @@ class LeastTime(MachinePolicy):
             return placement
         plain = self._plain_jobs(view)
         is_second = decided is None and (view.knows(job) if plain is None else id(job) in plain.known)
-        placement = None if plain is None or job.min_utility else plain.place(job)
-        if placement is None and (plain is None or job.is_preemptible or not plain.has_none(job)):
+        direct = plain if plain is not None and plain.has_one_maker and not job.min_utility else None
+        placement = None if direct is None else direct.place(job)
+        if placement is None and (direct is None or job.is_preemptible or not direct.has_none(job)):
             placement = super().found(job, view, postponed)
         if is_second and type(self) is LeastTime and self._depends_on_condition(job, view):
             view.decided[key] = self._decided(job, view)
@@ -240,8 +240,7 @@ class LeastTime(MachinePolicy):
 
     def _plain_jobs(self, view: ClusterView) -> PlainJobs | None:
         """Return what decides plain jobs by this rule; None if some are decided otherwise."""
-        is_usual = not self._reslicing and self._timing.alternatives == 1
-        if type(self) is not LeastTime or not is_usual:
+        if type(self) is not LeastTime or self._reslicing:
             return None  # a subclass may decide otherwise
         key = self, self.split, self.compact, self.others, self.timeout  # which may be set
         known: PlainJobs | None = view.plain_jobs.get(key)
@@ -359,7 +358,8 @@ class LeastTime(MachinePolicy):
         return ranked_sets.ranked(request, machine_class, state, free, self._timing)
 
     def _table(self, request: JobRequest, view: ClusterView, conditions: Conditions) -> OptionTable:
-        is_plain = request.job.mig is None and not (request.asks_utility or self.may_reslice)
+        takes_sets = request.size > 0 and request.job.mig is None
+        is_plain = takes_sets and not (request.asks_utility or self.may_reslice)
         is_own = type(self) is LeastTime  # a subclass may have other options
         if is_own and is_plain and len(request.memory_limits) == 1:
             return ranked_sets.SetTable(request, view, conditions, self._timing)
@@ -376,13 +376,10 @@ class LeastTime(MachinePolicy):
 
         return RuleOptions(conditions, evaluate)
 
-    def candidates(self, job: JobGraph, view: ClusterView, effort: Effort) -> Iterator[Placement]:
-        """Yield the placement of `find`, then placements on slower sets of GPUs of a machine."""
-        if not job.num_tasks:
-            return filter(None, [self.find(job, view)])
+    def _all_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
         thorough = copy(self)
         thorough._timing = self._timing._replace(alternatives=ranked_sets.MOST_OPTIONS)
-        return MachinePolicy.candidates(thorough, job, view, effort)
+        return thorough._machine_options(request, view)
 
     def best(
         self, job: JobGraph, cluster: Cluster, free: GpuSet, required: GpuSet = frozenset()

@@ -73,8 +73,8 @@ class PlainJobs:
         topology = self._topology = view.cluster.topology
         self._running = view.cluster.view(running_gangs)
         self._state = view.cluster.native
-        # Where there are several, a decision may have to be made for each.
-        self._has_one_maker = not topology.derived(gpus_by_maker)
+        self.has_one_maker = not topology.derived(gpus_by_maker)
+        """False if the cluster has GPUs of several makers, which a placement may mix."""
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
         self._decisions: Memo[Hashable, _Decisions] = Memo(_MAX_DECISIONS)
         self._unbound: Memo[tuple[int, bool], _core.GangGroups] = Memo(_MAX_KNOWN)
@@ -194,7 +194,7 @@ class PlainJobs:
 
     def _like(self, job: JobGraph) -> Hashable:
         """Return a key that is equal for jobs of the same decisions; None if the job is not plain."""
-        if not (self._has_one_maker and job.num_tasks):
+        if not job.num_tasks:
             return None
         if self._is_any_alike and job.edges:
             return resource_key(job)

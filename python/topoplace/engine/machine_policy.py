@@ -200,7 +200,7 @@ class MachinePolicy(PolicyDriver):
         """
         seen: set[frozenset[int]] = set()
         request, chosen = view.request(job), self.find(job, view)
-        options = self._machine_options(request, view).ranked() if self._goes_by_machine(request) else ()
+        options = self._all_options(request, view).ranked() if self._goes_by_machine(request) else ()
         ranked = (self._placement(job, request, view, *found) for found in options)
         second = next(ranked, None)
         first = chosen or second or self.search(job, view, -math.inf)
@@ -354,10 +354,9 @@ class MachinePolicy(PolicyDriver):
         plain = self._plain
         while plain is not None and not plain._reslicing.serves(job.mig):
             plain = plain._plain
-        if plain is not None and plain.may_fit(job, view.cluster.num_free):
-            placement = plain.search_for(job, request, view, least_utility)
-            if placement is not None:
-                return placement
+        placement = None if plain is None else plain.search(job, view, least_utility)
+        if placement is not None:
+            return placement
         return self.choose(job, request, view, least_utility)
 
     def choose(
@@ -485,6 +484,10 @@ class MachinePolicy(PolicyDriver):
         conditions = view.conditions(sight)
         domains, table = self._domain_order(request, view, conditions), self._table(request, view, conditions)
         return MachineOptions(conditions, request.whole_job, table, scores, domains)
+
+    def _all_options(self, request: JobRequest, view: ClusterView) -> MachineOptions:
+        """Return the options to compare for an explanation; by default those of a decision."""
+        return self._machine_options(request, view)
 
     def _table(self, request: JobRequest, view: ClusterView, conditions: Conditions) -> OptionTable:
         """Return the options of machines in these conditions."""
