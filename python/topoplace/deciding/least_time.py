@@ -212,13 +212,19 @@ class LeastTime(MachinePolicy):
             return placement
         plain = self._plain_jobs(view)
         is_second = decided is None and (view.knows(job) if plain is None else id(job) in plain.known)
-        direct = plain if plain is not None and plain.has_one_maker and not job.min_utility else None
-        placement = None if direct is None else direct.place(job)
-        if placement is None and (direct is None or job.is_preemptible or not direct.has_none(job)):
-            placement = super().found(job, view, postponed)
+        placement = self._newly_found(job, view, plain, postponed)
         if is_second and type(self) is LeastTime and self._depends_on_condition(job, view):
             view.decided[key] = self._decided(job, view)
         return placement
+
+    def _newly_found(
+        self, job: JobGraph, view: ClusterView, plain: PlainJobs | None, postponed: int
+    ) -> Placement | None:
+        if plain is not None and plain.has_one_maker and not job.min_utility:
+            placement = plain.place(job)
+            if placement is not None or (plain.has_none(job) and not job.is_preemptible):
+                return placement
+        return super().found(job, view, postponed)
 
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
         """Return the result of `MachinePolicy.search`; a plain job takes one or two calls of C++."""
