@@ -178,7 +178,8 @@ class Placement:
         set_topology(self, topology)
         is_kept = type(scores) is Scores or type(scores) is partial
         set_scores(self, scores if is_kept else checked_scores(scores, AllocationError))
-        set_optimal(self, optimal if optimal is False else _checks.flag(optimal, "optimal", AllocationError))
+        is_flag = type(optimal) is bool
+        set_optimal(self, optimal if is_flag else _checks.flag(optimal, "optimal", AllocationError))
         if job is not None and type(job) is not JobGraph:
             _checks.instance(job, JobGraph, "job", AllocationError)
         set_job(self, job)

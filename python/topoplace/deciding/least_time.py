@@ -211,20 +211,16 @@ class LeastTime(MachinePolicy):
         if decided is not None and (placement := decided.placement()) is not None:
             return placement
         plain = self._plain_jobs(view)
-        is_second = decided is None and (view.knows(job) if plain is None else id(job) in plain.known)
-        placement = self._newly_found(job, view, plain, postponed)
-        if is_second and type(self) is LeastTime and self._depends_on_condition(job, view):
+        if plain is None:
+            return super().found(job, view, postponed)
+        is_second = decided is None and id(job) in plain.known
+        is_direct = plain.has_one_maker and not job.min_utility
+        placement = plain.place(job) if is_direct else None
+        if placement is None and (job.is_preemptible or not (is_direct and plain.has_none(job))):
+            placement = super().found(job, view, postponed)
+        if is_second and self._depends_on_condition(job, view):
             view.decided[key] = self._decided(job, view)
         return placement
-
-    def _newly_found(
-        self, job: JobGraph, view: ClusterView, plain: PlainJobs | None, postponed: int
-    ) -> Placement | None:
-        if plain is not None and plain.has_one_maker and not job.min_utility:
-            placement = plain.place(job)
-            if placement is not None or (plain.has_none(job) and not job.is_preemptible):
-                return placement
-        return super().found(job, view, postponed)
 
     def search(self, job: JobGraph, view: ClusterView, least_utility: float) -> Placement | None:
         """Return the result of `MachinePolicy.search`; a plain job takes one or two calls of C++."""

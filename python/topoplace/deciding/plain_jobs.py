@@ -146,22 +146,16 @@ class PlainJobs:
     def _on_several(
         self, decisions: _Decisions, job: JobGraph, is_enough: Callable[[float], bool] | None
     ) -> _Found | None:
-        """Return the job on several machines, the first place with a time that is short enough, or else the last."""
-        last = None
-        for decision in decisions:
-            last = self._split_by(decision, job) or last
-            if last is not None and (is_enough is None or is_enough(last[2])):
-                break
-        return last
+        """Return the job on several machines, the first place with a time that is short enough, or else the last.
 
-    def _split_by(self, decision: _core.LeastTime, job: JobGraph) -> _Found | None:
-        """Return the job on several machines; None without room, or if some tasks have no path."""
+        Return None without room, or if some tasks have no path.
+        """
         tflop = job.tflop or 0.0
         others = self._running.now() if self._rule.others else None
         unbound = None
         if not job.roles and _BETWEEN_TASKS.isdisjoint(job.requirements):  # most jobs: without a call
             unbound = self._unbound.get((job.num_tasks, bool(job.stated_collectives)))
-        return decision.on_several(
+        asked = (
             job.traffic_arrays.native,
             job.edge_array,
             unbound or self._groups(job),
@@ -170,6 +164,12 @@ class PlainJobs:
             None if others is None else others.native,
             self._rule.timeout,
         )
+        last = None
+        for decision in decisions:
+            last = decision.on_several(*asked) or last
+            if last is not None and (is_enough is None or is_enough(last[2])):
+                break
+        return last
 
     def _may_be_free(self, job: JobGraph) -> bool:
         """Return True if any machines may share a job, but for the levels of its groups."""
@@ -188,7 +188,9 @@ class PlainJobs:
 
     def _decisions_on(self, job: JobGraph) -> _Decisions:
         like = self._like(job)
-        found = () if like is None else self._decisions.get_or_build(like, lambda: self._new_decisions(job))
+        found = () if like is None else self._decisions.get(like)
+        if found is None:
+            found = self._decisions[like] = self._new_decisions(job)
         self.known[id(job)] = job, found
         return found
 

@@ -45,10 +45,6 @@ class ClusterView:
         known = self._request_of.get((id(job), False))  # holds the job, so that no other gets its id
         return self._shared_request(job, request_key, exact=False) if known is None else known[1]
 
-    def knows(self, job: JobGraph) -> bool:
-        """Return True if the `request` of this job was asked for, and is still kept."""
-        return (id(job), False) in self._request_of
-
     def exact_request(self, job: JobGraph) -> JobRequest:
         """Return the `JobRequest` of a job; only jobs that no policy distinguishes share one object."""
         return self._shared_request(job, exact_request_key, exact=True)

@@ -33,7 +33,7 @@ _EXACT_GPUS = 8
 """
 
 
-_resources = attrgetter(
+resource_key: Final = attrgetter(
     *(
         "num_tasks",
         "processes",
@@ -47,16 +47,7 @@ _resources = attrgetter(
     *("gpu_fraction", "mig", "anti_affinity", "within", "prefer", "spread", "max_machines", "same_gpus"),
     *("groups", "balanced"),
 )
-
-
-def resource_key(job: JobGraph) -> Hashable:
-    """Return a key that is equal for jobs with equal resource needs and constraints; communication is ignored.
-
-    It contains the numbers of tasks, processes, CPUs and drives, the host memory, and the share, model and memory of
-    GPUs. It also contains `single_machine`, `anti_affinity`, the requirements on the machines of the job, and its
-    groups.
-    """
-    return _resources(job)
+"""Returns a key that is equal for jobs with equal resource needs and constraints; communication is ignored."""
 
 
 def request_key(job: JobGraph) -> Hashable:
@@ -71,7 +62,7 @@ def request_key(job: JobGraph) -> Hashable:
     sends = not (job.stated_collectives or job.name in PATTERN_KINDS) or isinstance(edges, int)
     collectives = () if sends else job.collectives
     return (
-        *_resources(job),
+        *resource_key(job),
         *(edges, collectives, job.roles, job.profile, job.memory_bandwidth),
         *(job.bandwidth_sensitive, job.tflop, job.min_utility > 0),
     )
