@@ -12,7 +12,7 @@ from itertools import combinations, pairwise
 import hypothesis.strategies as st
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 
 import gang_bounds_oracle as oracle
 import topoplace as tp
@@ -115,6 +115,7 @@ def least_of(case: Case) -> tuple[float, float]:
     )
 
 
+@example(57566)  # rings of two dimensions cross machines
 @given(st.integers(0, 2**32))
 def test_bounds_are_those_of_the_definitions(seed: int) -> None:
     case = case_of(seed)

@@ -238,9 +238,9 @@ def test_a_job_without_a_place_is_searched_for_once(monkeypatch: pytest.MonkeyPa
     searches: list[tp.JobGraph] = []
     own = PlainJobs._placed_by
 
-    def noted(self: PlainJobs, decisions: Any, job: tp.JobGraph, is_enough: Any) -> Any:
+    def noted(self: PlainJobs, decisions: Any, job: tp.JobGraph, most_seconds: float) -> Any:
         searches.append(job)
-        return own(self, decisions, job, is_enough)
+        return own(self, decisions, job, most_seconds)
 
     monkeypatch.setattr(PlainJobs, "_placed_by", noted)
     cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("dgx-h100"), count=2, network=0.0))

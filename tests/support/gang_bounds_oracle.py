@@ -250,11 +250,11 @@ def least_seconds(case: Case) -> tuple[float, float]:
     if not case.rooms.native.has_adapters or case.ports.join_machines:
         least = sum(by_all_ports(case, batches) for batches in phases)
         return _rounded(least), _rounded(least)
-    whole = sum(of_whole_units(case))
+    whole = of_crossing_rings(case, of_whole_units(case))
     if len(case.units[0]) == 1 or case.has_groups:
         return _rounded(whole), _rounded(whole)
-    of_all = sum(max(of_rings(case, one), _crossing(case, one), _if_divided(case, one)) for one in phases)
-    return _rounded(min(whole, of_all)), _rounded(whole)
+    of_all = [max(of_rings(case, one), _crossing(case, one), _if_divided(case, one)) for one in phases]
+    return _rounded(min(whole, of_crossing_rings(case, of_all))), _rounded(whole)
 
 
 def _rounded(seconds: float) -> float:
@@ -287,6 +287,74 @@ def _of_one_apart(case: Case, batch: Batch) -> float:
         return least / 2 / case.fastest(len(case.rooms.own_class))
     speed = 0.0 if 1 in case.rooms.own_class else channels(case, batch)
     return least / speed if speed else 0.0
+
+
+# ---- rings of two phases ---------------------------------------------------------------------------------------
+
+
+def of_crossing_rings(case: Case, least: Sequence[float]) -> float:
+    """Return the least seconds of all phases together; least: those of each alone.
+
+    A machine with k tasks is passed by p rings of one phase and q of another, with p q c at least k if two rings have
+    at most c tasks in common.
+    """
+    found = sum(least)
+    if (case.ports.adapters < 0).any() or any(case.rooms.own_class):
+        return found
+    rooms = sorted(case.rooms.native.ring_tasks.tolist(), reverse=True)
+    enough = [count for count in range(1, len(rooms) + 1) if sum(rooms[:count]) >= case.job.num_tasks]
+    rings = [_rings_of_all(case, batches) for batches in case.job.traffic.values()]
+    for one, other in combinations([phase for phase, row in enumerate(rings) if row is not None], 2):
+        both = _of_two(
+            case, (rings[one], rings[other]), (least[one], least[other]), rooms[: min(enough, default=0)]
+        )
+        found = max(found, sum(least) - least[one] - least[other] + both)
+    return found
+
+
+class _Rings(NamedTuple):
+    """Rings of equal size that have each task of a job once."""
+
+    tasks: list[set[int]]
+    gigabytes: float
+
+    def of_passing(self, case: Case, tasks: int, count: int) -> float:
+        """Return the least seconds of so many rings that together have so many tasks on a machine."""
+        size = len(self.tasks[0])
+        passing = min(
+            (count - whole for whole in range(count + 1) if whole * size + count - whole <= tasks), default=0
+        )
+        if not passing:
+            return 0.0
+        own = self.gigabytes / case.entry(0, tasks // count)
+        return max(own, passing * self.gigabytes / case.entry(0, tasks))
+
+
+def _rings_of_all(case: Case, batches: Sequence[Batch]) -> _Rings | None:
+    own = [one for one in batches if one.kind in IN_CHANNELS]
+    rings = [set(row) for one in own for row in one.tasks.tolist()]
+    is_each_once = sum(map(len, rings)) == case.job.num_tasks == len(set[int]().union(*rings))
+    if len({len(one) for one in rings}) != 1 or not is_each_once:
+        return None
+    return _Rings(rings, min(float(one.carried.min()) for one in own))
+
+
+def _of_two(case: Case, rings: Sequence[_Rings], least: Sequence[float], rooms: Sequence[int]) -> float:
+    """Return the least seconds of two phases; rooms: those of the largest machines that have room for all tasks."""
+    one, other = rings
+    in_common = max(len(a & b) for a in one.tasks for b in other.tasks)
+    return min(
+        (
+            max(least[0], one.of_passing(case, tasks, p)) + max(least[1], other.of_passing(case, tasks, q))
+            for tasks in range(1, (rooms[-1] if rooms else 0) + 1)
+            for p in range(1, tasks + 1)
+            for q in range(1, tasks + 1)
+            if p * q * in_common >= tasks
+            and p * len(one.tasks[0]) >= tasks
+            and q * len(other.tasks[0]) >= tasks
+        ),
+        default=0.0,
+    )
 
 
 # ---- what one machine has --------------------------------------------------------------------------------------

@@ -227,17 +227,12 @@ class LeastTime(MachinePolicy):
         plain = self._plain_jobs(view)
         if plain is None:
             return super().search(job, view, least_utility)
-
-        def utility(seconds: float) -> float:
-            return self._utility(seconds, view.request(job), view)
-
-        asks = least_utility > -math.inf
-        placement = plain.place(job, (lambda seconds: utility(seconds) >= least_utility) if asks else None)
+        placement = plain.place(job, self._most_seconds(job, view, least_utility))
         if placement is None:
             return None if plain.has_none(job) else super().search(job, view, least_utility)
         if not job.min_utility:
             return placement
-        reached = utility(placement.scores["communication_time"])
+        reached = self._utility(placement.scores["communication_time"], view.request(job), view)
         return replace(placement, scores={**placement.scores, "utility": reached})
 
     def _plain_jobs(self, view: ClusterView) -> PlainJobs | None:
@@ -551,8 +546,18 @@ class LeastTime(MachinePolicy):
         return optimal, option.details.seconds / (1 + self.slack) if optimal else None
 
     def _utility(self, seconds: float, request: JobRequest, view: ClusterView) -> float:
-        least = request.table((self, "without jobs"), lambda: self._seconds_without_jobs(request.job, view))
+        least = self._least_seconds(request, view)
         return 1.0 if seconds <= least * (1 + self.slack) else least / seconds
+
+    def _most_seconds(self, job: JobGraph, view: ClusterView, least_utility: float) -> float:
+        """Return the longest communication time with this utility."""
+        if least_utility <= 0:
+            return math.inf
+        least = self._least_seconds(view.request(job), view)
+        return max(least * (1 + self.slack), least / least_utility)
+
+    def _least_seconds(self, request: JobRequest, view: ClusterView) -> float:
+        return request.table((self, "without jobs"), lambda: self._seconds_without_jobs(request.job, view))
 
     def _seconds_without_jobs(self, job: JobGraph, view: ClusterView) -> float:
         """Return the time of the placement on the cluster without jobs; infinity if there is none."""

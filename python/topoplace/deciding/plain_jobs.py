@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
@@ -84,10 +85,10 @@ class PlainJobs:
         """The jobs that were asked about, by their identity, with what decides them; none for those that are not plain.
         """
 
-    def place(self, job: JobGraph, is_enough: Callable[[float], bool] | None = None) -> Placement | None:
+    def place(self, job: JobGraph, most_seconds: float = math.inf) -> Placement | None:
         """Return the placement of a job; None if it is not plain, has none, or needs more to be compared.
 
-        is_enough: returns True for a communication time, in seconds, that is short enough; None if any is.
+        most_seconds: limit on the communication time.
         """
         known = self.known.get(id(job))  # holds the job, so that no other gets its id
         decisions = self._decisions_on(job) if known is None else known[1]
@@ -97,7 +98,7 @@ class PlainJobs:
         if self._nowhere == (id(job), changes):
             return None
         try:
-            placement, is_too_slow = self._placed_by(decisions, job, is_enough)
+            placement, is_too_slow = self._placed_by(decisions, job, most_seconds)
         except DeadlineError:
             check_deadline()  # that of the caller
             return None  # to compare all sets of a machine takes longer than the rule allows
@@ -116,37 +117,34 @@ class PlainJobs:
         return self._may_be_free(job) and self._view.classes.have_all_paths(self._topology)
 
     def _placed_by(
-        self, decisions: _Decisions, job: JobGraph, is_enough: Callable[[float], bool] | None
+        self, decisions: _Decisions, job: JobGraph, most_seconds: float
     ) -> tuple[Placement | None, bool]:
         """Return the placement, and True if there is none because all are too slow."""
-        alone, found = self._on_one_machine(decisions, job, is_enough)
+        alone, found = self._on_one_machine(decisions, job, most_seconds)
         if alone is not None and not alone[-1]:
             return found and self._placed(job, *found), found is None
         if not self._may_be_free(job):
             return None, False
-        split = self._on_several(decisions, job, is_enough if alone is None else None)
-        is_far_faster = alone is None or (split and split[2] * self._rule.split <= alone[2])
-        if split and is_far_faster:
-            found = split if is_enough is None or is_enough(split[2]) else None
+        split = self._on_several(decisions, job, math.inf if alone else most_seconds)
+        if split and (alone is None or split[2] * self._rule.split <= alone[2]):
+            found = split if split[2] <= most_seconds else None
         return found and self._placed(job, *found), found is None and (alone or split) is not None
 
     def _on_one_machine(
-        self, decisions: _Decisions, job: JobGraph, is_enough: Callable[[float], bool] | None
+        self, decisions: _Decisions, job: JobGraph, most_seconds: float
     ) -> tuple[_Found | None, _Found | None]:
-        """Return the job on one machine, first with any time, then with one that is short enough."""
+        """Return the job on one machine, first with any time, then with one within the limit."""
         traffic, timeout, first = job.traffic_arrays.native, self._rule.timeout, None
         timeout = timeout and timeout / 2 / len(decisions)
         for decision in decisions:
             found = decision.on_one_machine(traffic, timeout)
             first = first or found
-            if found is not None and (is_enough is None or is_enough(found[2])):
+            if found is not None and found[2] <= most_seconds:
                 return first, found
         return first, None
 
-    def _on_several(
-        self, decisions: _Decisions, job: JobGraph, is_enough: Callable[[float], bool] | None
-    ) -> _Found | None:
-        """Return the job on several machines, the first place with a time that is short enough, or else the last.
+    def _on_several(self, decisions: _Decisions, job: JobGraph, most_seconds: float) -> _Found | None:
+        """Return the job on several machines, the first place with a time within the limit, or else the last.
 
         Return None without room, or if some tasks have no path.
         """
@@ -167,7 +165,7 @@ class PlainJobs:
         last = None
         for decision in decisions:
             last = decision.on_several(*asked) or last
-            if last is not None and (is_enough is None or is_enough(last[2])):
+            if last is not None and last[2] <= most_seconds:
                 break
         return last
 
