@@ -1,6 +1,7 @@
 // Group packing against brute force on small trees, and against its verifier on larger ones.
 #include <algorithm>
 #include <bit>
+#include <ctime>
 #include <functional>
 #include <limits>
 #include <string>
@@ -54,6 +55,68 @@ Ints most_even(const Case& c, std::int32_t depth, std::size_t most_domains) {
         },
         shares);
     return best;
+}
+
+// Racks of leaves that groups fill to the last task, all but two of them: no packing is known in hours.
+Case nearly_full(std::int32_t racks, std::int32_t leaves, std::int32_t room, bool whole_racks) {
+    topoplace::Random random(23);
+    Case c;
+    c.room[0] = std::numeric_limits<std::int32_t>::max();
+    for (std::int32_t i = 0; i < racks; ++i) {
+        c.parent.push_back(0);
+        c.room.push_back(leaves * room);
+    }
+    const auto add = [&](std::int32_t around, std::int32_t depth, std::int32_t tasks) {
+        c.group_parent.push_back(around);
+        c.group_depth.push_back(depth);
+        c.own_tasks.push_back(tasks);
+    };
+    for (std::int32_t rack = 1; rack <= racks; ++rack) {
+        const auto around = whole_racks ? static_cast<std::int32_t>(c.group_parent.size()) : 0;
+        if (whole_racks) add(0, 1, 0);
+        for (std::int32_t leaf = 0; leaf < leaves; ++leaf) {
+            c.parent.push_back(rack);
+            c.room.push_back(room);
+            const std::int32_t one = room / 4 + 1 + random.below(room / 4 - 2);
+            const std::int32_t two = room / 4 + 1 + random.below(room / 4 - 2);
+            for (const std::int32_t tasks : {one, two, room - one - two}) add(around, 2, tasks);
+        }
+    }
+    ++c.own_tasks.back();
+    --c.own_tasks[c.own_tasks.size() - 2];
+    return c;
+}
+
+// A group in one rack with far more groups inside it than its leaves take.
+Case full_inside(std::int32_t number) {
+    Case c{{-1, 0}, {number * 50, number * 50}, {-1, 0}, {0, 1}, {0, 0}};
+    for (std::int32_t i = 0; i < number; ++i) {
+        c.parent.push_back(1);
+        c.room.push_back(50);
+        for (const std::int32_t tasks : {17 + i % 3, 26 + i % 5}) {
+            c.group_parent.push_back(1);
+            c.group_depth.push_back(2);
+            c.own_tasks.push_back(tasks);
+        }
+    }
+    return c;
+}
+
+// Two kinds of groups below a thousand domains, one inside the other: 2^15 states at each depth.
+Case deep_chain() {
+    Case c;
+    for (std::int32_t depth = 1; depth < 999; ++depth) c.parent.push_back(depth - 1);
+    c.room.assign(c.parent.size(), 99999);
+    for (std::int32_t leaf = 0; leaf < 40; ++leaf) {
+        c.parent.push_back(998);
+        c.room.push_back(20 + leaf % 7);
+    }
+    for (std::int32_t group = 0; group < 300; ++group) {
+        c.group_parent.push_back(0);
+        c.group_depth.push_back(999);
+        c.own_tasks.push_back(group % 2 == 0 ? 3 : 2);
+    }
+    return c;
 }
 
 }  // namespace
@@ -193,4 +256,22 @@ TEST(stops_in_time) {
     params.stop.max_nodes = 50;
     const auto result = groups::pack_groups(params);
     CHECK(result.nodes <= 50);
+}
+
+// Without a look at the clock between nodes, each takes 0.2 to 30 seconds.
+TEST(ends_soon_after_its_deadline) {
+    const std::vector<Case> cases{nearly_full(1, 14, 128, false), nearly_full(50, 20, 5000, true),
+                                  nearly_full(50, 20, 1000, false), full_inside(15000), deep_chain()};
+    for (const Case& c : cases) {
+        for (const std::int32_t balanced : {-1, 1}) {
+            auto params = c.params();
+            params.balanced = balanced;
+            params.stop = topoplace::StopCondition::in(0.02);
+            const std::clock_t begin = std::clock();
+            const auto result = groups::pack_groups(params);
+            const double seconds = double(std::clock() - begin) / CLOCKS_PER_SEC;
+            CHECK(!result.found && !result.complete);
+            CHECK(seconds < 2);
+        }
+    }
 }

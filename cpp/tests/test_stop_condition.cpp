@@ -58,6 +58,17 @@ TEST(dear_nodes_count_for_several_and_preparations_for_none) {
     CHECK(meter.spend(WorkMeter::kStepsPerNode) && meter.nodes() == 10);
 }
 
+TEST(spent_nodes_do_not_make_a_search_late) {
+    WorkMeter spent{{.max_nodes = 1}};
+    CHECK(spent.visit() && !spent.is_late_after(WorkMeter::kStepsPerLook));
+    WorkMeter both{{.when = over().when, .max_nodes = 1}};
+    CHECK(both.is_late_after(WorkMeter::kStepsPerLook) && both.stopped());
+    WorkMeter asked{{.interrupted = [] { return true; }, .max_nodes = 1}};
+    CHECK(asked.visit());
+    while (!asked.is_late_after(WorkMeter::kStepsPerLook)) {
+    }
+}
+
 TEST(a_preparation_ends_when_its_time_is_over) {
     WorkMeter meter{over()};
     CHECK(meter.pass_time(WorkMeter::kStepsPerLook));

@@ -68,9 +68,16 @@ class WorkMeter {
         }
         return stopped_;
     }
+    // As pass_time(), but true where the clock or the caller ends the search, not where the nodes are spent:
+    // for work that completes an answer then.
+    bool is_late_after(std::uint64_t steps) {
+        pass_time(steps);
+        return late_;
+    }
     // After a step of more than some microseconds, whatever it counts for.
     bool look_at_clock() {
-        stopped_ = stopped_ || stop_.time_is_up() || interrupted();
+        late_ = late_ || stop_.time_is_up() || interrupted();
+        stopped_ = stopped_ || late_;
         return stopped_;
     }
     bool stopped() const { return stopped_; }
@@ -109,6 +116,7 @@ class WorkMeter {
     std::uint64_t next_look_in_steps_ = 0;
     std::chrono::steady_clock::time_point last_question_ = std::chrono::steady_clock::now();
     bool stopped_ = false;
+    bool late_ = false;
 };
 
 }  // namespace topoplace

@@ -12,7 +12,8 @@ namespace {
 constexpr std::size_t kMostStates = std::size_t{1} << 15;
 constexpr std::uint64_t kNone = std::numeric_limits<std::uint64_t>::max();
 constexpr std::uint32_t kNothing = std::numeric_limits<std::uint32_t>::max();
-constexpr std::uint64_t kStepsPerPair = 10;  // of `WorkMeter`, each a fifth of a nanosecond
+constexpr std::uint64_t kStepsPerPair = 10;    // of `WorkMeter`, each a fifth of a nanosecond
+constexpr std::uint64_t kStepsPerNumber = 64;  // of a state
 constexpr int kBits = 63;
 constexpr int kUnseen = -1;
 
@@ -63,14 +64,15 @@ bool FewestDomains::make_boxes(const Counts& groups, std::int64_t free_tasks) {
     for (std::int32_t depth = 1; depth < domains_.leaf_depth(); ++depth) {
         Box& above = boxes_[index(depth - 1)];
         for (const State& state : above.states) {
+            if (meter_.is_late_after(state.size() * kStepsPerNumber)) return false;
             above.opened.push_back(place_in(boxes_[index(depth)], opened(state, depth)));
         }
     }
     return true;
 }
 
-// False if there are too many states.
-bool FewestDomains::fill(Box& box) const {
+// False if there are too many states, or the time is up.
+bool FewestDomains::fill(Box& box) {
     std::size_t size = 1;
     for (const std::int32_t number : box.most) {
         box.stride.push_back(static_cast<Place>(size));
@@ -79,6 +81,7 @@ bool FewestDomains::fill(Box& box) const {
     }
     State state(box.most.size(), 0);
     for (std::size_t i = 0; i < size; ++i) {
+        if (meter_.is_late_after(state.size() * kStepsPerNumber)) return false;
         box.states.push_back(state);
         const Counts groups(state.begin(), state.end() - 1);
         box.tasks.push_back(kinds_.tasks(groups) + state.back());
@@ -141,7 +144,7 @@ FewestDomains::Value FewestDomains::value_of(std::int32_t domain) const {
             .room = room_shift_[depth] == kUnseen ? 0 : room << room_shift_[depth]};
 }
 
-// None if the work is spent.
+// None if the work is spent, or the time is up.
 const FewestDomains::Table* FewestDomains::table_of(std::int32_t domain) {
     const std::int32_t kind = domains_.kind(domain);
     if (const auto known = tables_.find(kind); known != tables_.end()) return &known->second;
@@ -151,6 +154,7 @@ const FewestDomains::Table* FewestDomains::table_of(std::int32_t domain) {
     if (domain > 0) {
         const Box& above = boxes_[index(domains_.depth(domain) - 1)];
         const Value own = value_of(domain);
+        if (meter_.is_late_after(above.states.size() * kStepsPerPair)) return nullptr;
         for (Place place = 0; place < above.states.size(); ++place) {
             if (above.tasks[place] > domains_.capacity(domain)) continue;
             const Value inside = domains_.is_leaf(domain) ? Value{} : best[above.opened[place]];
@@ -163,7 +167,8 @@ const FewestDomains::Table* FewestDomains::table_of(std::int32_t domain) {
     return &tables_.emplace(kind, std::move(table)).first->second;
 }
 
-// Finds the least value of all states below a domain, child after child; false if the work is spent.
+// Finds the least value of all states below a domain, child after child; false if the work is spent,
+// or the time is up.
 bool FewestDomains::combine(std::int32_t domain, Table& table, std::vector<Value>& best) {
     const Box& box = boxes_[index(domains_.depth(domain))];
     for (Place place = 0; place < box.states.size(); ++place) {
@@ -179,14 +184,14 @@ bool FewestDomains::combine(std::int32_t domain, Table& table, std::vector<Value
         const std::uint64_t pairs = std::uint64_t{table.below.size()} * child->taken.size();
         if (pairs > work_ || meter_.spend(pairs * kStepsPerPair)) return false;
         work_ -= pairs;
-        add_child(box, *child, table, best, table.choice[i]);
+        if (!add_child(box, *child, table, best, table.choice[i])) return false;
     }
     return true;
 }
 
 // From the largest state down, so that those below still lack this child; it takes the most that is as good.
-void FewestDomains::add_child(const Box& box, const Table& child, const Table& table,
-                              std::vector<Value>& best, std::vector<std::uint32_t>& choice) const {
+bool FewestDomains::add_child(const Box& box, const Table& child, const Table& table,
+                              std::vector<Value>& best, std::vector<std::uint32_t>& choice) {
     const bool is_flat = std::ranges::count_if(box.most, [](std::int32_t number) { return number > 0; }) < 2;
     choice.assign(table.below.size(), kNothing);
     for (std::size_t i = table.below.size(); i-- > 0;) {
@@ -194,7 +199,9 @@ void FewestDomains::add_child(const Box& box, const Table& child, const Table& t
         const State& state = box.states[place];
         Value least{kNone, kNone};
         const auto end = std::upper_bound(child.taken.begin(), child.taken.end(), place);
-        for (auto number = static_cast<std::size_t>(end - child.taken.begin()); number-- > 0;) {
+        auto number = static_cast<std::size_t>(end - child.taken.begin());
+        if (meter_.is_late_after(number * kStepsPerPair)) return false;
+        while (number-- > 0) {
             const Place taken = child.taken[number];
             const Value& other = best[place - taken];
             if (other.used == kNone || (!is_flat && !is_inside(box.states[taken], state))) continue;
@@ -206,6 +213,7 @@ void FewestDomains::add_child(const Box& box, const Table& child, const Table& t
         }
         best[place] = least;
     }
+    return true;
 }
 
 }  // namespace topoplace::groups

@@ -62,15 +62,15 @@ class FewestDomains {
     };
 
     bool make_boxes(const Counts& groups, std::int64_t free_tasks);
-    bool fill(Box& box) const;
+    bool fill(Box& box);
     State opened(const State& state, std::int32_t depth) const;
     static Place place_in(const Box& box, const State& state);
     bool weigh();
     Value value_of(std::int32_t domain) const;
     const Table* table_of(std::int32_t domain);
     bool combine(std::int32_t domain, Table& table, std::vector<Value>& best);
-    void add_child(const Box& box, const Table& child, const Table& table, std::vector<Value>& best,
-                   std::vector<std::uint32_t>& choice) const;
+    bool add_child(const Box& box, const Table& child, const Table& table, std::vector<Value>& best,
+                   std::vector<std::uint32_t>& choice);
 
     const Domains& domains_;
     const GroupKinds& kinds_;

@@ -62,6 +62,7 @@ Fit::Search Fit::new_search(std::int32_t domain, const Counts& groups, bool larg
     }
     for (std::size_t kind = 0; kind < groups.size(); ++kind) {
         if (groups[kind] == 0) continue;
+        if (is_late_after(state.children.size())) break;  // `search` reads none of it
         state.mosts[kind].push_back(0);
         for (const std::int32_t child : state.children) {
             state.mosts[kind].push_back(state.mosts[kind].back() +
@@ -102,6 +103,7 @@ bool Fit::takes(std::int32_t domain, const Counts& groups) {
 }
 
 bool Fit::divides(std::int32_t domain, const Counts& groups) {
+    if (is_late_after(groups.size())) return false;
     if (const auto kind = only_kind(groups)) {
         return *kind == kAbsent || most_below(domain, *kind) >= groups[index(*kind)];
     }
@@ -167,7 +169,10 @@ std::int64_t Fit::most_below(std::int32_t domain, std::int32_t kind) {
     const auto [known, is_new] = below_.try_emplace({domains_.kind(domain), kind}, 0);
     if (!is_new) return known->second;
     std::int64_t sum = 0;
-    for (const std::int32_t child : domains_.children(domain)) sum += most(child, kind);
+    for (const std::int32_t child : domains_.children(domain)) {
+        if (is_late_after(1)) break;  // with too few: no more is found
+        sum += most(child, kind);
+    }
     return below_[{domains_.kind(domain), kind}] = sum;
 }
 
@@ -314,6 +319,7 @@ bool Fit::visit(Search& state) {
 // True if children from this one on take what is wanted, and have room for `tasks`.
 bool Fit::search(Search& state, std::size_t child, std::int64_t tasks) {
     if (is_empty(state.wanted) && tasks <= 0) return true;
+    if (is_late_after(state.wanted.size())) return false;
     const auto key = std::tuple(child, state.left, std::max<std::int64_t>(tasks, 0), state.wanted);
     if (state.failed.contains(key)) return false;
     while (child < state.children.size() && state.left > 0 && !hopeless(state, child, tasks)) {
@@ -340,6 +346,7 @@ bool Fit::use(Search& state, std::size_t child, std::int64_t tasks) {
 // Tries every portion of the child that takes no more groups. The kinds before `place` in the order are
 // decided.
 bool Fit::fill(Search& state, std::size_t child, std::size_t place, Counts& portion, std::int64_t tasks) {
+    if (is_late_after(portion.size())) return false;
     while (place < order_.size() && state.wanted[order_[place]] == 0) ++place;
     if (place == order_.size()) {
         state.found.back().groups = portion;
@@ -354,7 +361,7 @@ bool Fit::fill(Search& state, std::size_t child, std::size_t place, Counts& port
         portion[kind] = number;
         return takes(domain, portion);
     };
-    while (number > 0 && !fits()) --number;
+    while (number > 0 && !fits()) number = is_late_after(portion.size()) ? 0 : number - 1;
     for (;; --number) {
         portion[kind] = number;
         state.wanted[kind] = wanted - number;

@@ -54,9 +54,13 @@ class Fit {
   private:
     struct Search;
 
+    static constexpr std::uint64_t kStepsPerNumber = 256;  // of `WorkMeter`: some 50 ns
+
     Search new_search(std::int32_t domain, const Counts& groups, bool largest_last);
     static bool is_root(std::int32_t domain) { return domain == 0; }
     void spend(std::uint64_t nodes) { nodes_left_ -= std::min(nodes_left_, nodes); }
+    // True where the time is up, after steps that no node counts: numbers of kinds, or what is known of them.
+    bool is_late_after(std::uint64_t numbers) { return meter_.is_late_after(numbers * kStepsPerNumber); }
     bool divides_many(std::int32_t domain, const Counts& groups);
     bool takes(std::int32_t domain, const Counts& groups);
     std::int64_t most(std::int32_t domain, std::int32_t kind);

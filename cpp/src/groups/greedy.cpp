@@ -4,6 +4,11 @@
 #include <algorithm>
 
 namespace topoplace::groups {
+namespace {
+
+constexpr std::uint64_t kStepsPerDomain = 16;  // of `WorkMeter`, each a fifth of a nanosecond
+
+}  // namespace
 
 Greedy::Greedy(const Domains& domains, const GroupKinds& kinds, std::span<const std::size_t> order,
                WorkMeter& meter)
@@ -13,6 +18,7 @@ Greedy::Greedy(const Domains& domains, const GroupKinds& kinds, std::span<const 
 
 std::optional<std::vector<std::pair<std::int32_t, Counts>>> Greedy::divide(
     std::span<const std::int32_t> children, const Counts& groups) {
+    if (meter_.is_late_after(children.size() * groups.size())) return std::nullopt;
     std::vector<std::pair<std::int32_t, Counts>> division;
     for (const std::int32_t child : children) division.emplace_back(child, Counts(groups.size(), 0));
     bool fits = true;
@@ -39,6 +45,7 @@ std::optional<std::vector<std::pair<std::int32_t, Counts>>> Greedy::divide(
 
 // Puts a group into the best domain of its depth in these trees.
 bool Greedy::put(std::span<const std::int32_t> among, std::int32_t kind) {
+    if (meter_.is_late_after(among.size() * kStepsPerDomain)) return false;
     const GroupKind& group = kinds_[kind];
     Place best;
     for (const std::int32_t top : among) look_for(best, top, group);
@@ -56,7 +63,9 @@ void Greedy::look_for(Place& best, std::int32_t domain, const GroupKind& group) 
     const std::int32_t room = room_[index(domain)];
     if (room < group.size) return;
     if (domains_.depth(domain) < group.depth) {
-        for (const std::int32_t child : domains_.children(domain)) look_for(best, child, group);
+        const auto children = domains_.children(domain);
+        meter_.pass_time(children.size() * kStepsPerDomain);
+        for (const std::int32_t child : children) look_for(best, child, group);
     } else if (best.domain == kAbsent || room < best.room) {
         best = {domain, room};
     }

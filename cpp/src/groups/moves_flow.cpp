@@ -13,6 +13,11 @@
 #include <utility>
 
 namespace topoplace::groups {
+namespace {
+
+constexpr std::uint64_t kStepsPerChild = 32;  // of `WorkMeter`, each a fifth of a nanosecond
+
+}  // namespace
 
 struct MovesFlow::Arcs {
     std::vector<std::int32_t> tail{}, head{};
@@ -81,7 +86,8 @@ std::optional<Relaxed> MovesFlow::solve(WorkMeter& meter) {
     const flow::FlowResult found = flow_through(arcs(), meter.deadline());
     if (found.status == flow::Status::timeout) was_stopped_ = true;
     if (found.status != flow::Status::optimal) return std::nullopt;
-    Relaxed relaxed = read(found.flow);
+    Relaxed relaxed = read(found.flow, meter);
+    if (meter.is_late_after(0)) return std::nullopt;
     relaxed.cost = static_cast<std::int64_t>(found.cost);
     return relaxed;
 }
@@ -100,7 +106,7 @@ std::int64_t MovesFlow::cost_of(std::span<const Share> shares) const {
 }
 
 // The groups that a flow does not tell apart on their way down are divided so that few are torn apart.
-Relaxed MovesFlow::read(std::span<const std::int64_t> flow) const {
+Relaxed MovesFlow::read(std::span<const std::int64_t> flow, WorkMeter& meter) const {
     std::map<std::pair<std::int32_t, std::int32_t>, std::int64_t> tasks;  // by group and leaf
     std::vector<std::vector<std::int32_t>> units(params_.parent.size());
     for (std::size_t i = 0; i < kept_.size(); ++i) {
@@ -118,7 +124,7 @@ Relaxed MovesFlow::read(std::span<const std::int64_t> flow) const {
         if (domains_.is_leaf(domain)) {
             for (const Portion& one : portions[index(domain)]) tasks[{one.group, domain}] += one.tasks;
         } else if (!portions[index(domain)].empty()) {
-            deal(domain, into, portions, units);
+            deal(domain, into, portions, units, meter);
         }
     }
     Relaxed relaxed;
@@ -143,9 +149,9 @@ void MovesFlow::note(std::int32_t leaf, std::int32_t group,
 }
 
 // Each portion goes to the children that the flow enters: to those that have tasks of its unit, then to the
-// one that it fills best. Larger units come first.
+// one that it fills best. Larger units come first. Ends early where the time is up.
 void MovesFlow::deal(std::int32_t domain, std::span<const std::int64_t> flow, Portions& portions,
-                     std::vector<std::vector<std::int32_t>>& units) const {
+                     std::vector<std::vector<std::int32_t>>& units, WorkMeter& meter) const {
     std::map<std::int32_t, std::int64_t> size;
     for (const Portion& one : portions[index(domain)]) size[unit_of(one.group)] += one.tasks;
     auto& order = portions[index(domain)];
@@ -162,10 +168,12 @@ void MovesFlow::deal(std::int32_t domain, std::span<const std::int64_t> flow, Po
         while (one.tasks > 0) {
             const auto rank = [&](const std::pair<const std::int32_t, std::int64_t>& child) {
                 const auto& known = units[index(child.first)];
+                meter.pass_time(kStepsPerChild + known.size());
                 const bool has_some = std::find(known.begin(), known.end(), unit) != known.end();
                 const bool fits = child.second >= one.tasks;
                 return std::tuple(!has_some, !fits, fits ? child.second : -child.second);
             };
+            if (meter.is_late_after(0)) return;
             const auto best = std::min_element(
                 left.begin(), left.end(), [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
             const std::int64_t tasks = std::min(one.tasks, best->second);

@@ -51,9 +51,9 @@ class MovesFlow {
     std::int32_t sink() const { return 2 * domains_.size() + homes_.num_groups(); }
     Arcs arcs() const;
     flow::FlowResult flow_through(const Arcs& arcs, const StopCondition& stop) const;
-    Relaxed read(std::span<const std::int64_t> flow) const;
+    Relaxed read(std::span<const std::int64_t> flow, WorkMeter& meter) const;
     void deal(std::int32_t domain, std::span<const std::int64_t> flow, Portions& portions,
-              std::vector<std::vector<std::int32_t>>& units) const;
+              std::vector<std::vector<std::int32_t>>& units, WorkMeter& meter) const;
     std::int32_t unit_of(std::int32_t group) const;
     void note(std::int32_t leaf, std::int32_t group, std::vector<std::vector<std::int32_t>>& units) const;
 

@@ -182,7 +182,8 @@ class Balancing {
     }
 
   private:
-    static constexpr std::uint64_t kMostNodes = 1U << 18;  // less than a second
+    static constexpr std::uint64_t kMostNodes = 1U << 18;       // less than a second
+    static constexpr std::uint64_t kStepsPerDomain = 1U << 10;  // of `WorkMeter`: some 200 ns
     static constexpr std::int64_t kOpen = std::numeric_limits<std::int64_t>::max();
     using Numbers = std::vector<std::int64_t>;
 
@@ -293,8 +294,10 @@ class Balancing {
                domains_.kind(first) == domains_.kind(second);
     }
 
-    // Packs with at most this load on open domains; false, and nothing changes, if that needs more domains.
+    // Packs with at most this load on open domains; false, and nothing changes, if that needs more domains,
+    // or the time is up.
     bool repack(std::int64_t most) {
+        if (meter_.is_late_after(params_.room.size() * kStepsPerDomain)) return false;
         std::vector<std::int32_t> room(params_.room.begin(), params_.room.end());
         for (std::size_t i = 0; i < room.size(); ++i) {
             if (domains_.depth(static_cast<std::int32_t>(i)) != params_.balanced) continue;

@@ -61,6 +61,7 @@ class Repacking {
 
   private:
     static constexpr std::uint64_t kNodesForAny = 1U << 14;
+    static constexpr std::uint64_t kStepsPerGroup = 8;  // of `WorkMeter`, each a fifth of a nanosecond
 
     PackResult any_packing() const {
         PackParams params = problem_;
@@ -118,12 +119,14 @@ class Repacking {
 
     // The domains in which a group may be; first those with the fewest tasks of the group to move in, and of
     // others to move out. Of domains that are alike and not used, one.
-    std::vector<std::int32_t> candidates(std::int32_t group, const Relaxed& node) const {
+    std::vector<std::int32_t> candidates(std::int32_t group, const Relaxed& node) {
         const auto moves = moves_into(group, node);
         std::map<Signature, std::int32_t> alike;
         std::vector<std::tuple<std::int64_t, std::int32_t, std::int32_t>> order;
         for (std::int32_t domain = 0; domain < domains_.size(); ++domain) {
-            if (domains_.depth(domain) != homes_.depth(group) || !homes_.may_decide(group, domain)) continue;
+            if (domains_.depth(domain) != homes_.depth(group)) continue;
+            if (meter_.is_late_after(index(homes_.num_groups()) * kStepsPerGroup)) return {};
+            if (!homes_.may_decide(group, domain)) continue;
             if (!is_used(domain) && !alike.try_emplace(signature(domain, homes_.home(group)), domain).second)
                 continue;
             order.push_back({moves[index(domain)], domains_.capacity(domain), domain});
