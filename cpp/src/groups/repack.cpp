@@ -3,6 +3,7 @@
 // domains, the search tries the domains of the group's depth one by one; the flow that keeps to the decision
 // bounds each branch.
 #include <algorithm>
+#include <chrono>
 #include <map>
 #include <optional>
 #include <span>
@@ -61,11 +62,14 @@ class Repacking {
 
   private:
     static constexpr std::uint64_t kNodesForAny = 1U << 14;
+    static constexpr std::chrono::milliseconds kForAny{20};
     static constexpr std::uint64_t kStepsPerGroup = 8;  // of `WorkMeter`, each a fifth of a nanosecond
 
     PackResult any_packing() const {
         PackParams params = problem_;
         params.stop.max_nodes = std::min(params.stop.max_nodes, kNodesForAny);
+        // Late by so much rather than without any repair.
+        params.stop.when = std::max(params.stop.when, std::chrono::steady_clock::now() + kForAny);
         return pack_groups(params);
     }
 
@@ -90,6 +94,7 @@ class Repacking {
             return;
         }
         for (const std::int32_t domain : candidates(group, node)) {
+            if (best_) meter_.look_at_clock();  // a small flow ends before it reads the clock
             if (is_stopped()) return;
             homes_.decide(group, domain);
             const auto below = flow_.solve(meter_);
