@@ -97,7 +97,7 @@ std::optional<PlacedRow> on_several(const LeastTime& decision, const Collectives
 void register_least_time(py::module_& module) {
     py::class_<LeastTime>(module, "LeastTime", "Decides jobs of whole GPUs, of equal needs.")
         .def(py::init(&make_least_time), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
-             py::keep_alive<1, 4>(), py::keep_alive<1, 5>(), py::keep_alive<1, 6>(), py::arg("sets"),
+             py::keep_alive<1, 4>(), py::keep_alive<1, 6>(), py::keep_alive<1, 7>(), py::arg("sets"),
              py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"),
              py::arg("levels"), py::arg("hosts"), py::arg("most"), py::arg("max_machines"),
              py::arg("is_limited"), py::arg("split"), py::arg("compact"),

@@ -61,11 +61,9 @@ Ints most_even(const Case& c, std::int32_t depth, std::size_t most_domains) {
 Case nearly_full(std::int32_t racks, std::int32_t leaves, std::int32_t room, bool whole_racks) {
     topoplace::Random random(23);
     Case c;
+    c.parent.resize(1 + static_cast<std::size_t>(racks), 0);
+    c.room.resize(c.parent.size(), leaves * room);
     c.room[0] = std::numeric_limits<std::int32_t>::max();
-    for (std::int32_t i = 0; i < racks; ++i) {
-        c.parent.push_back(0);
-        c.room.push_back(leaves * room);
-    }
     const auto add = [&](std::int32_t around, std::int32_t depth, std::int32_t tasks) {
         c.group_parent.push_back(around);
         c.group_depth.push_back(depth);

@@ -9,6 +9,7 @@ import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import hypothesis.strategies as st
@@ -24,6 +25,7 @@ from topoplace.engine.machine_state import ClusterView
 from topoplace.errors import DeadlineError
 from topoplace.kernels.limits import deadline
 from topoplace.placement import Placement
+from topoplace.topology.links.nccl_rates import rates_of
 
 
 class ByTheEngine(LeastTime):
@@ -105,8 +107,8 @@ def test_what_needs_no_sockets_and_no_parts_is_plain(name: str) -> None:
         tp.JobGraph.independent(1).with_(mig="1g.10gb"),
         tp.JobGraph.ring(12).with_(same_gpus=True),
     )
-    assert None not in map(plain.place, some)
-    assert [plain.place(job) for job in others] == [None] * 3
+    assert all(placement is not None and is_final for placement, is_final in map(plain.place, some))
+    assert [plain.place(job) for job in others] == [(None, False)] * 3
 
 
 BOUND: tuple[Callable[[tp.JobGraph], tp.JobGraph], ...] = (
@@ -291,6 +293,57 @@ def test_a_deadline_ends_the_division_of_a_gang(seed: int) -> None:
     with suppress(DeadlineError), deadline(0.1):
         LeastTime().place(job, cluster)
     assert time.process_time() - begin < 10
+
+
+def test_a_large_gpu_is_enough_where_a_split_over_small_ones_is_too_slow() -> None:
+    machines = [tp.machines.get(name) for name in ("minsky", "minsky", "dgx-h100")]
+    cluster = tp.Cluster(tp.Topology.cluster(machines, network=1600.0))
+    free = [1, 3, 5, 7, 9, 10, 11, 12, 13, 15]
+    cluster.allocate("busy", [gpu for gpu in range(cluster.topology.num_gpus) if gpu not in free])
+    job = tp.JobGraph.ring(2).with_(gpu_memory_gb=12.0, min_utility=0.8)
+    found = LeastTime().place(job, cluster)
+    assert found is not None
+    assert found.gpus == (9, 10)
+    assert same(found, ByTheEngine().place(job, cluster))
+    assert LeastTime().explain(job, cluster).candidates[0].gpus == found.gpus
+
+
+@pytest.mark.parametrize("size", [5, 6, 8])
+def test_a_time_that_is_cut_short_is_not_told(size: int) -> None:
+    cluster, policy = tp.Cluster(tp.machines.get("dgx-h100")), LeastTime()
+    policy.place(tp.JobGraph.chain(size), cluster)  # so that sets are ranked, and only the time is unknown
+    for timeout in (1e-9, 1e-5, 1e-4):
+        policy.timeout = timeout
+        placement = policy.place(tp.JobGraph.ring(size), cluster)
+        assert placement is not None
+        assert placement.scores["communication_time"] == placement.time
+        assert placement.bound is None or placement.bound <= placement.time
+
+
+def test_policies_of_other_rates_share_a_topology() -> None:
+    topology = tp.Topology.cluster(tp.machines.get("dgx-h100"), fabric=tp.Fabric.regular(4, {"leaf": 2}))
+    cluster, job = tp.Cluster(topology), tp.JobGraph.ring(12)
+    for rates in ("nccl-2.30", replace(rates_of("nccl-2.30")), "nccl-2.30"):
+        placement = LeastTime(rates=rates).place(job, cluster)
+        assert placement is not None
+        assert same(placement, ByTheEngine(rates=rates).place(job, cluster))
+
+
+def test_a_job_that_takes_too_long_is_asked_for_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = tp.Cluster(tp.Topology.cluster(tp.machines.get("torus2d-16"), count=30))
+    for gpu in random.Random(1).sample(range(480), 150):
+        cluster.drain(gpu)
+    searches: list[tp.JobGraph] = []
+    own = PlainJobs._placed_by
+
+    def noted(self: PlainJobs, decisions: Any, job: tp.JobGraph, most_seconds: float) -> Any:
+        searches.append(job)
+        return own(self, decisions, job, most_seconds)
+
+    monkeypatch.setattr(PlainJobs, "_placed_by", noted)
+    job = tp.JobGraph.parallel(tensor=2, data=4)
+    assert LeastTime(timeout=1e-6).place(job, cluster) is not None
+    assert len(searches) == 1
 
 
 def test_a_decision_that_was_never_made_is_a_type_error() -> None:

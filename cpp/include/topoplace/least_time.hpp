@@ -80,7 +80,7 @@ class LeastTime {
     JobParams job_of(const traffic::JobCollectives& collectives) const;
     MachineRanking::Ranked best_machine() const;
     GangDecisionParams asked(const GangJob& job, const MachineOffers& offers) const;
-    void prove(const JobParams& job, const Machine& machine, bool all_compared, const StopCondition& stop,
+    void prove(const JobParams& job, const Machine& machine, bool all_compared, WorkMeter& meter,
                PlacedJob& placed) const;
     void prove(const GangJob& job, std::optional<double> least, PlacedJob& placed) const;
     bool may_be_faster_if_split(const JobParams& job, double seconds) const;

@@ -69,7 +69,6 @@ PlacedJob LeastTime::on_one_machine(const traffic::JobCollectives& collectives, 
     const ConditionSets::Best* const known = params_.sets->best(best.condition, stop, others);
     placed.complete = known != nullptr && known->option;
     if (!placed.complete) return placed;
-    placed.found = true;
     placed.machine = best.machine;
     const std::vector<std::int32_t>& numbers = params_.sets->conditions().gpus_of(best.machine);
     for (const std::int32_t local : known->option->gpus) placed.gpus.push_back(numbers[index(local)]);
@@ -79,20 +78,19 @@ PlacedJob LeastTime::on_one_machine(const traffic::JobCollectives& collectives, 
     const std::int32_t of = params_.sets->conditions().condition(best.condition).machine_template;
     const Machine& machine = *params_.sets->params().templates[index(of)].machine;
     const WhileOthersGoOn meanwhile(collectives.tasks.size() < kFewTasks ? OtherThreads{} : others);
-    if (machine.are_alike) {
-        WorkMeter meter(stop);
-        placed.seconds = seconds_of_any(machine, job, meter);
-    }
-    prove(job, machine, all_compared || machine.are_alike, stop, placed);
+    WorkMeter meter(stop);
+    if (machine.are_alike) placed.seconds = seconds_of_any(machine, job, meter);
+    prove(job, machine, all_compared || machine.are_alike, meter, placed);
     placed.may_be_faster_if_split = may_be_faster_if_split(job, placed.seconds);
+    placed.complete = !meter.stopped();
+    placed.found = placed.complete;
     return placed;
 }
 
 // Where all GPUs of each machine are alike, by a bound; elsewhere on a single machine only.
-void LeastTime::prove(const JobParams& job, const Machine& machine, bool all_compared,
-                      const StopCondition& stop, PlacedJob& placed) const {
+void LeastTime::prove(const JobParams& job, const Machine& machine, bool all_compared, WorkMeter& meter,
+                      PlacedJob& placed) const {
     if (job.communicates && !job.takes_parts && params_.topology->limits.are_alike()) {
-        WorkMeter meter(stop);
         placed.least = least_seconds_of_one(params_.topology->limits, job, meter, &machine, placed.seconds);
         placed.optimal = placed.seconds <= *placed.least * kEqual;
     } else if (all_compared && !params_.is_limited && params_.topology->machines.size() == 1) {

@@ -56,13 +56,14 @@ class GangLevels:
 
     def __init__(self, topology: Topology) -> None:
         self._topology = topology
-        self._known: Memo[int, tuple[Chain, _core.GangLevels]] = Memo()
+        self._known: Memo[tuple[int, Rates | str], tuple[Chain, _core.GangLevels]] = Memo()
 
     def of(self, chain: Chain, rates: Rates | str) -> _core.GangLevels:
         """Return the levels of a chain, built once."""
-        known = self._known.get(id(chain))  # holds the chain, so that no other gets its id
+        key = id(chain), rates  # of a chain that is held, so that no other gets its id
+        known = self._known.get(key)
         if known is None:
-            known = self._known[id(chain)] = chain, self._built(chain, rates)
+            known = self._known[key] = chain, self._built(chain, rates)
         return known[1]
 
     def _built(self, chain: Chain, rates: Rates | str) -> _core.GangLevels:

@@ -6,7 +6,6 @@ import math
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self
 
 import numpy as np
@@ -215,8 +214,8 @@ class LeastTime(MachinePolicy):
             return super().found(job, view, postponed)
         is_second = decided is None and id(job) in plain.known
         is_direct = plain.has_one_maker and not job.min_utility
-        placement = plain.place(job) if is_direct else None
-        if placement is None and (job.is_preemptible or not (is_direct and plain.has_none(job))):
+        placement, is_final = plain.place(job) if is_direct else (None, False)
+        if not is_final or (placement is None and job.is_preemptible):
             placement = super().found(job, view, postponed)
         if is_second and self._depends_on_condition(job, view):
             view.decided[key] = self._decided(job, view)
@@ -227,10 +226,10 @@ class LeastTime(MachinePolicy):
         plain = self._plain_jobs(view)
         if plain is None:
             return super().search(job, view, least_utility)
-        placement = plain.place(job, self._most_seconds(job, view, least_utility))
-        if placement is None:
-            return None if plain.has_none(job) else super().search(job, view, least_utility)
-        if not job.min_utility:
+        placement, is_final = plain.place(job, self._most_seconds(job, view, least_utility))
+        if not is_final:
+            return super().search(job, view, least_utility)
+        if placement is None or not job.min_utility:
             return placement
         reached = self._utility(placement.scores["communication_time"], view.request(job), view)
         return replace(placement, scores={**placement.scores, "utility": reached})
@@ -293,12 +292,8 @@ class LeastTime(MachinePolicy):
             from topoplace.deciding.without_gpus import placed
 
             return placed(job, view)
-        if self.timeout is not None and self._goes_by_machine(request):
-            try:
-                with deadline(self.timeout / 2):
-                    self._machine_options(request, view).best(least_utility)
-            except DeadlineError:
-                return self._found_so_far(job, request, view, least_utility)
+        if not self._are_compared(job, request, view, least_utility):
+            return self._found_so_far(job, request, view, least_utility)
         placement = super().choose(job, request, view, least_utility)
         if self.split is None or (placement is None and least_utility == -math.inf):
             return placement
@@ -312,6 +307,21 @@ class LeastTime(MachinePolicy):
             return placement
         time = "communication_time"
         return other if other.scores[time] * self.split <= alone.scores[time] else placement
+
+    def _are_compared(
+        self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
+    ) -> bool:
+        """Return False if time ends before the sets of all machines are compared."""
+        if self.timeout is None or not self._goes_by_machine(request):
+            return True
+        plain = self._plain_jobs(view)
+        is_late = plain is not None and plain.is_late(job)
+        try:
+            with deadline(0.0 if is_late else self.timeout / 2):
+                self._machine_options(request, view).best(least_utility)
+        except DeadlineError:
+            return False
+        return True
 
     def _may_be_faster(self, placement: Placement, request: JobRequest, view: ClusterView) -> bool:
         """Return True if a job that fits one machine may be much faster on several than with this placement on one."""
@@ -329,7 +339,7 @@ class LeastTime(MachinePolicy):
         self, job: JobGraph, request: JobRequest, view: ClusterView, least_utility: float
     ) -> Placement | None:
         """Return the best placement on one machine that is found in time; the sets of few machines are all compared."""
-        near = self._with_near_sets
+        near = self._with_near_sets(view)
         with suppress(DeadlineError), deadline((self.timeout or 0.0) / 2):
             return near.choose(job, request, view, least_utility)
         check_deadline()  # that of the caller
@@ -340,12 +350,16 @@ class LeastTime(MachinePolicy):
         machine, choice = min(found, key=lambda one: one[1].option.order)
         return self._placement(job, request, view, machine, choice)
 
-    @cached_property
-    def _with_near_sets(self) -> Self:
-        """The same policy, comparing only few sets of the GPUs of a machine."""
-        other = copy(self)
-        other._timing, other.timeout = self._timing._replace(near_only=True), None
-        return other
+    def _with_near_sets(self, view: ClusterView) -> Self:
+        """Return the same policy, comparing only few sets of the GPUs of a machine."""
+
+        def near() -> Self:
+            other = copy(self)
+            other._timing, other.timeout = self._timing._replace(near_only=True), None
+            return other
+
+        options = self.split, self.compact, self.others  # which may be set
+        return view.table((self, "near sets", options), near)
 
     def options(
         self, request: JobRequest, machine_class: MachineClass, state: MachineState, free: Mask
@@ -609,7 +623,7 @@ class LeastTime(MachinePolicy):
         offers = self._offers(request, view, request.memory_limits[-1])
         if offers.is_simple and request.fits_any_machine and not request.needs_sockets:
             return int(offers.sizes.max(initial=0)) >= request.size
-        return self._with_near_sets._fits_one(request, view)
+        return self._with_near_sets(view)._fits_one(request, view)
 
     def finds_any(self, job: JobGraph, view: ClusterView) -> bool:
         """Return True if `find` returns a placement; if any mapping of a gang is good enough, there is no search."""

@@ -1,4 +1,7 @@
-"""Jobs of whole GPUs, decided in one call of C++, or two for a gang (`least_time.hpp`)."""
+"""Jobs of whole GPUs, or shares on one machine, decided in one call of C++, or two for a gang (`least_time.hpp`).
+
+Where GPUs of several sizes suit a job, each size may take as many.
+"""
 
 from __future__ import annotations
 
@@ -55,7 +58,6 @@ _BINDING: Final = frozenset(("single_machine", "spread", "same_gpus", "gpu_fract
 _BETWEEN_TASKS: Final = frozenset(("groups", "within", "prefer", "balanced"))
 """The requirements that bind tasks to each other."""
 _MAX_KNOWN, _MAX_DECISIONS = 1 << 12, 1 << 11
-_NO_JOB: Final = 0, -1
 _Decisions = tuple[_core.LeastTime, ...]
 """What decides a job: by the limits on the memory of GPUs, the smallest first."""
 _Found = tuple[int, tuple[int, ...], float, bool, float | None, bool]
@@ -63,7 +65,7 @@ _UNKNOWN: Final = np.empty(0)
 
 
 class PlainJobs:
-    """Decides jobs of whole GPUs on a cluster, on several machines only if any of these may share the job.
+    """Decides jobs on a cluster, on several machines only whole GPUs, and only if any of these may share the job.
 
     Jobs of equal needs share a decision in C++; where GPUs of a machine are not alike, jobs of equal requests do.
     """
@@ -79,56 +81,65 @@ class PlainJobs:
         self._is_any_alike = len(view.classes.classes) == 1 and ranked_sets.are_alike(topology)
         self._decisions: Memo[Hashable, _Decisions] = Memo(_MAX_DECISIONS)
         self._unbound: Memo[tuple[int, bool], _core.GangGroups] = Memo(_MAX_KNOWN)
-        self._nowhere = self._too_slow = _NO_JOB
-        """The job that last got no placement, by its identity, and the number of changes before; callers ask again."""
+        self._unplaced: tuple[JobGraph | None, int, bool] = None, 0, False
+        """The job that last got no placement, the number of changes before, and whether that is final; callers ask
+        again.
+        """
+        self._late: tuple[JobGraph | None, int] = None, 0
+        """The job whose sets were last not compared in time, and the number of changes before."""
         self.known: Memo[int, tuple[JobGraph, _Decisions]] = Memo(_MAX_KNOWN)
         """The jobs that were asked about, by their identity, with what decides them; none for those that are not plain.
         """
 
-    def place(self, job: JobGraph, most_seconds: float = math.inf) -> Placement | None:
-        """Return the placement of a job; None if it is not plain, has none, or needs more to be compared.
+    def place(self, job: JobGraph, most_seconds: float = math.inf) -> tuple[Placement | None, bool]:
+        """Return the placement of a job, None if it has none; and False if that has to be asked otherwise.
 
-        most_seconds: limit on the communication time.
+        It has to be for a job that is not plain, whose sets are not compared in time, or that finds no room where more
+        than room counts. most_seconds: limit on the communication time.
         """
         known = self.known.get(id(job))  # holds the job, so that no other gets its id
         decisions = self._decisions_on(job) if known is None else known[1]
         if not decisions or (job.num_tasks > self._state.num_free and not job.takes_parts):
-            return None
+            return None, False
         changes = self._state.num_changes  # others may change the cluster meanwhile
-        if self._nowhere == (id(job), changes):
-            return None
+        last, before, is_final = self._unplaced
+        if last is job and before == changes:
+            return None, is_final
         try:
-            placement, is_too_slow = self._placed_by(decisions, job, most_seconds)
+            placement, is_final = self._placed_by(decisions, job, most_seconds)
         except DeadlineError:
             check_deadline()  # that of the caller
-            return None  # to compare all sets of a machine takes longer than the rule allows
-        if placement is None and not is_too_slow:
-            self._nowhere = id(job), changes
-        self._too_slow = (id(job), changes) if is_too_slow else _NO_JOB
-        return placement
+            placement, is_final = None, False
+            self._late = job, changes
+        if placement is None:
+            is_final = is_final and changes == self._state.num_changes
+            if most_seconds == math.inf:
+                self._unplaced = job, changes, is_final
+        return placement, is_final
 
-    def has_none(self, job: JobGraph) -> bool:
-        """Return True if `place` has just shown that a job has no place now; False if it has, or may have."""
-        asked = id(job), self._state.num_changes
-        if self._too_slow == asked:
-            return True
-        if self._nowhere != asked or not (job.groups or job.balanced):
-            return False
-        return self._may_be_free(job) and self._view.classes.have_all_paths(self._topology)
+    def is_late(self, job: JobGraph) -> bool:
+        """Return True if the sets of machines for a job were not compared in time, so that `place` gives up at once."""
+        last, before = self._late
+        return last is job and before == self._state.num_changes
 
     def _placed_by(
         self, decisions: _Decisions, job: JobGraph, most_seconds: float
     ) -> tuple[Placement | None, bool]:
-        """Return the placement, and True if there is none because all are too slow."""
         alone, found = self._on_one_machine(decisions, job, most_seconds)
         if alone is not None and not alone[-1]:
-            return found and self._placed(job, *found), found is None
+            return found and self._placed(job, *found), True
         if not self._may_be_free(job):
             return None, False
         split = self._on_several(decisions, job, math.inf if alone else most_seconds)
-        if split and (alone is None or split[2] * self._rule.split <= alone[2]):
-            found = split if split[2] <= most_seconds else None
-        return found and self._placed(job, *found), found is None and (alone or split) is not None
+        if split and (alone is None or split[2] * self._rule.split <= alone[2]) and split[2] <= most_seconds:
+            found = split
+        if found is not None:
+            return self._placed(job, *found), True
+        return None, (alone or split) is not None or self._is_all_that_counts(job)
+
+    def _is_all_that_counts(self, job: JobGraph) -> bool:
+        """Return True if a job whose groups divide it has no place where it finds no room."""
+        return bool(job.groups or job.balanced) and self._view.classes.have_all_paths(self._topology)
 
     def _on_one_machine(
         self, decisions: _Decisions, job: JobGraph, most_seconds: float
@@ -160,7 +171,7 @@ class PlainJobs:
             tflop,
             self._topology.derived(usual_tflop_per_s) if tflop else _UNKNOWN,
             None if others is None else others.native,
-            self._rule.timeout,
+            self._rule.timeout and self._rule.timeout / len(decisions),
         )
         last = None
         for decision in decisions:

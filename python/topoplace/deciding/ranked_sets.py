@@ -203,13 +203,13 @@ class SetTable:
     ) -> None:
         """Store the arguments; most_memory_gb: GPUs with more memory (GB) are left out."""
         self._request, self._conditions, self._timing = request, conditions, timing
-        machines = natives(view.cluster.topology, timing.rates)
+        natives_of = zip(natives(view.cluster.topology, timing.rates), view.classes.classes, strict=True)
+        suited = [
+            (native, as_bytes(request.suitable(one, most_memory_gb)), one) for native, one in natives_of
+        ]
         self.native = _core.ConditionSets(
             conditions.native,
-            [
-                (native, as_bytes(request.suitable(one, most_memory_gb)), *request.parts_of(one))
-                for native, one in zip(machines, view.classes.classes, strict=True)
-            ],
+            [(native, usable, *request.parts_of(one)) for native, usable, one in suited],
             request.job.traffic_arrays.native,
             request.size,
             bool(request.job.edges),
