@@ -6,7 +6,7 @@ import math
 from contextlib import suppress
 from copy import copy
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -350,10 +350,10 @@ class LeastTime(MachinePolicy):
         machine, choice = min(found, key=lambda one: one[1].option.order)
         return self._placement(job, request, view, machine, choice)
 
-    def _with_near_sets(self, view: ClusterView) -> Self:
+    def _with_near_sets(self, view: ClusterView) -> LeastTime:
         """Return the same policy, comparing only few sets of the GPUs of a machine."""
 
-        def near() -> Self:
+        def near() -> LeastTime:
             other = copy(self)
             other._timing, other.timeout = self._timing._replace(near_only=True), None
             return other

@@ -203,22 +203,7 @@ class SetTable:
     ) -> None:
         """Store the arguments; most_memory_gb: GPUs with more memory (GB) are left out."""
         self._request, self._conditions, self._timing = request, conditions, timing
-        natives_of = zip(natives(view.cluster.topology, timing.rates), view.classes.classes, strict=True)
-        suited = [
-            (native, as_bytes(request.suitable(one, most_memory_gb)), one) for native, one in natives_of
-        ]
-        self.native = _core.ConditionSets(
-            conditions.native,
-            [(native, usable, *request.parts_of(one)) for native, usable, one in suited],
-            request.job.traffic_arrays.native,
-            request.size,
-            bool(request.job.edges),
-            request.share if request.takes_parts else 0,
-            request.job.spread == GPU,
-            timing.slack,
-            timing.alternatives,
-            timing.near_only,
-        )
+        self.native = _native_sets(request, view, conditions, timing, most_memory_gb)
         self.rank = self.native.rank
         """Sets the sort keys that a ranking lacks; DeadlineError keeps those that are found before."""
 
@@ -247,6 +232,27 @@ class SetTable:
         else:
             chosen = Chosen(seconds, is_proven)
         return Option(order, gpus, -chosen.seconds, chosen)
+
+
+def _native_sets(
+    request: JobRequest, view: ClusterView, conditions: Conditions, timing: Timing, most_memory_gb: float
+) -> _core.ConditionSets:
+    machines = natives(view.cluster.topology, timing.rates)
+    return _core.ConditionSets(
+        conditions.native,
+        [
+            (native, as_bytes(request.suitable(one, most_memory_gb)), *request.parts_of(one))
+            for native, one in zip(machines, view.classes.classes, strict=True)
+        ],
+        request.job.traffic_arrays.native,
+        request.size,
+        bool(request.job.edges),
+        request.share if request.takes_parts else 0,
+        request.job.spread == GPU,
+        timing.slack,
+        timing.alternatives,
+        timing.near_only,
+    )
 
 
 def are_alike(topology: Topology) -> bool:

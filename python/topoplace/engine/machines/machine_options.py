@@ -134,8 +134,7 @@ class MachineOptions:
         """The place of domains in the order; None if they do not count."""
         self.conditions = conditions
         """The conditions that are evaluated."""
-        self._needs = needs
-        self._scores = scores
+        self._needs, self._scores = needs, scores
         self.table = table
         """The options in each condition."""
         self.by_order = MachineRanking(conditions.native)
