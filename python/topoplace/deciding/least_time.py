@@ -75,8 +75,7 @@ class LeastTime(MachinePolicy):
             may be measured. `Placement.time` uses these rates.
         timeout: Limit in seconds on the search for GPUs of one machine, and on that for the machines of a gang; both
             also have a limit on steps. If time ends before all sets of GPUs of one machine are compared, only a few
-            sets of near GPUs are. If it ends before the first mapping of a gang, the gang is split over the fewest
-            machines.
+            sets of near GPUs are. The search for the machines of a gang goes on until it has found the first ones.
         split: A job that fits one machine is placed on several machines if that makes it at least this many times
             faster, as it then uses network ports of other jobs. None never splits such a job; jobs with `same_gpus` or
             `spread` are not split either.

@@ -168,7 +168,8 @@ def memory_limits(job: JobGraph, topology: Topology) -> Sequence[float]:
     """
     if not job.gpu_memory_gb:
         return _ANY_MEMORY
-    sizes = {topology.gpus[gpu].memory_gb or 0.0 for gpu in topology.select(suits_of(job))}
+    suits, some = suits_of(job), (gpu for template in topology.templates for gpu in template.gpus)
+    sizes = {gpu.memory_gb or 0.0 for gpu in some if suits(gpu)}
     return sorted(sizes) if len(sizes) > 1 else _ANY_MEMORY
 
 
