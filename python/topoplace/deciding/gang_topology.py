@@ -48,7 +48,8 @@ def _nothing_yet(_: Topology) -> dict[Rates | str, _core.GangTopology]:
 
 def usual_tflop_per_s(topology: Topology) -> NDArray[np.float64]:
     """Return (n,) the 10¹² floating-point operations that each GPU usually does in a second; 0 where unknown."""
-    return np.array([usual_tflop(gpu) for gpu in topology.gpus])
+    rows = [[usual_tflop(gpu) for gpu in template.gpus] for template in topology.templates]
+    return np.concatenate([rows[template] for template in topology.template_of])
 
 
 class GangLevels:

@@ -77,7 +77,8 @@ def exact_request_key(job: JobGraph) -> Hashable:
 
 def _most_thousandths(mig: str, topology: Topology) -> int:
     """Return the thousandths of memory of a slice of this profile, on the GPU where they are most; 1 if none has it."""
-    kinds = {(gpu.model, gpu.memory_gb): gpu for gpu in topology.gpus}
+    some = (gpu for template in topology.templates for gpu in template.gpus)
+    kinds = {(gpu.model, gpu.memory_gb): gpu for gpu in some}
     profiles = [profiles_of_gpu(gpu).get(mig) for gpu in kinds.values()]
     return max((thousandths(one.parts(one.starts[0])) for one in profiles if one is not None), default=1)
 
