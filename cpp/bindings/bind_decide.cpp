@@ -244,9 +244,8 @@ void register_decide(py::module_& module) {
              py::arg("size"), py::arg("communicates"), py::arg("share"), py::arg("takes_fullest"),
              py::arg("slack"), py::arg("alternatives"), py::arg("near_only"),
              "templates: of each its machine, the GPUs that suit the job as bits, the lowest byte first, "
-             "regions one of which has the whole job, and whether it gets a whole one. share: thousandths of "
-             "a "
-             "GPU that each task needs; 0 for whole GPUs.")
+             "regions (the job gets GPUs of one), and whether it gets a whole one. "
+             "share: thousandths of a GPU for each task; 0 for whole GPUs.")
         .def("rank", &rank, py::arg("ranking"), "Sets the keys that a ranking lacks.")
         .def("best", &best_of, py::arg("condition"), "The best option, and whether all sets were compared.")
         .def("options", &options_of, py::arg("condition"), "Options, and whether all were compared.");

@@ -95,7 +95,7 @@ std::optional<PlacedRow> on_several(const LeastTime& decision, const Collectives
 }  // namespace
 
 void register_least_time(py::module_& module) {
-    py::class_<LeastTime>(module, "LeastTime", "Decides jobs of whole GPUs, of equal needs.")
+    py::class_<LeastTime>(module, "LeastTime", "Decides jobs of equal needs.")
         .def(py::init(&make_least_time), py::keep_alive<1, 2>(), py::keep_alive<1, 3>(),
              py::keep_alive<1, 4>(), py::keep_alive<1, 6>(), py::keep_alive<1, 7>(), py::arg("sets"),
              py::arg("ranking"), py::arg("domains"), py::arg("before_domains"), py::arg("topology"),
@@ -110,9 +110,8 @@ void register_least_time(py::module_& module) {
              "several machines may be much faster; None without room. DeadlineError after `timeout` seconds.")
         .def("on_several", &on_several, py::arg("job"), py::arg("edges"), py::arg("groups"), py::arg("tflop"),
              py::arg("tflop_per_s"), py::arg("others"), py::arg("timeout"),
-             "The same; None also where some tasks have no path. timeout: exceeded only until there is a "
-             "first "
-             "mapping.");
+             "The same; None also where some tasks have no path. "
+             "timeout: exceeded only until there is a first mapping.");
 }
 
 }  // namespace topoplace::bindings

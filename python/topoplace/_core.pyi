@@ -443,7 +443,7 @@ class ConditionSets:
     """
     def __init__(self, conditions: MachineConditions, templates: collections.abc.Sequence[tuple[Machine, bytes, collections.abc.Sequence[collections.abc.Sequence[typing.SupportsInt | typing.SupportsIndex]], bool]], collectives: JobCollectives, size: typing.SupportsInt | typing.SupportsIndex, communicates: bool, share: typing.SupportsInt | typing.SupportsIndex, takes_fullest: bool, slack: typing.SupportsFloat | typing.SupportsIndex, alternatives: typing.SupportsInt | typing.SupportsIndex, near_only: bool) -> None:
         """
-        templates: of each its machine, the GPUs that suit the job as bits, the lowest byte first, regions one of which has the whole job, and whether it gets a whole one. share: thousandths of a GPU that each task needs; 0 for whole GPUs.
+        templates: of each its machine, the GPUs that suit the job as bits, the lowest byte first, regions (the job gets GPUs of one), and whether it gets a whole one. share: thousandths of a GPU for each task; 0 for whole GPUs.
         """
     def best(self, condition: typing.SupportsInt | typing.SupportsIndex) -> tuple[tuple[tuple[int, ...], tuple[float, ...], float], bool]:
         """
@@ -555,7 +555,7 @@ class GangGroups:
         """
 class LeastTime:
     """
-    Decides jobs of whole GPUs, of equal needs.
+    Decides jobs of equal needs.
     """
     def __init__(self, sets: ConditionSets, ranking: MachineRanking, domains: typing.Any, before_domains: typing.SupportsInt | typing.SupportsIndex, topology: GangTopology, levels: GangLevels, hosts: tuple[typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex, typing.SupportsInt | typing.SupportsIndex] | None, most: typing.SupportsInt | typing.SupportsIndex, max_machines: typing.SupportsInt | typing.SupportsIndex, is_limited: bool, split: typing.SupportsFloat | typing.SupportsIndex, compact: typing.SupportsFloat | typing.SupportsIndex) -> None:
         """

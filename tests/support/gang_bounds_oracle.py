@@ -319,7 +319,7 @@ class _Rings(NamedTuple):
     gigabytes: float
 
     def of_passing(self, case: Case, tasks: int, count: int) -> float:
-        """Return the least seconds of so many rings that together have so many tasks on a machine."""
+        """Return the least seconds of `count` rings that share `tasks` tasks on a machine."""
         size = len(self.tasks[0])
         passing = min(
             (count - whole for whole in range(count + 1) if whole * size + count - whole <= tasks), default=0

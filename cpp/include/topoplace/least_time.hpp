@@ -1,4 +1,4 @@
-// Least time: which GPUs of a cluster jobs get that take whole GPUs.
+// Least time: which GPUs of a cluster jobs get, whole ones, or shares on one machine.
 //
 // A job gets the best set of one machine's GPUs (condition_sets.hpp). Where no machine has room, or several
 // may be much faster, it is a gang (gang_decision.hpp); here, any machines may share it.

@@ -1,6 +1,6 @@
 """Jobs of whole GPUs, or shares on one machine, decided in one call of C++, or two for a gang (`least_time.hpp`).
 
-Where GPUs of several sizes suit a job, each size may take as many.
+A job that suits GPUs of several memory sizes is asked for size by size, the smallest first.
 """
 
 from __future__ import annotations
@@ -92,10 +92,10 @@ class PlainJobs:
         """
 
     def place(self, job: JobGraph, most_seconds: float = math.inf) -> tuple[Placement | None, bool]:
-        """Return the placement of a job, None if it has none; and False if that has to be asked otherwise.
+        """Return the placement of a job, or None; and True if that is final.
 
-        It has to be for a job that is not plain, whose sets are not compared in time, or that finds no room where more
-        than room counts. most_seconds: limit on the communication time.
+        It is not final for a job that is not plain, if time ends before all sets are compared, or if a job finds no
+        room although another search may find paths. most_seconds: limit on the communication time.
         """
         known = self.known.get(id(job))  # holds the job, so that no other gets its id
         decisions = self._decisions_on(job) if known is None else known[1]
